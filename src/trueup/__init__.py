@@ -1,0 +1,3 @@
+"""trueup keeps two systems in agreement."""
+
+__version__ = "0.1.0"

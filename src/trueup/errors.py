@@ -1,0 +1,69 @@
+"""Every error a user can meet.
+
+    TrueupError                      carries what happened, to what, and a hint
+    ├── ConfigError                  trueup.toml, a declaration, an unset ${VARIABLE}, an unknown name
+    ├── SideError                    a system could not be read or written
+    │   ├── Unreachable              no connection, refused login, no permission; may pass by itself
+    │   ├── BadInput                 a file or a value that is not what it was declared to be
+    │   ├── SchemaError              a missing table or column, columns that can't be compared
+    │   └── IncompleteScan           an enumeration ended early; nothing may be concluded from absence
+    ├── StateError                   the state store is missing, too new, locked or on unsafe storage
+    ├── LeaseLost                    the right to work on a record ran out or went to another worker
+    └── HandlerError                 a handler is missing, or was used against its rules
+
+Outcomes a handler raises on purpose (`Retry`, `RateLimited`, `WaitFor`, `Reject`) are not errors; they
+live in `trueup.model.outcome`.
+"""
+
+from __future__ import annotations
+
+
+class TrueupError(Exception):
+    """What happened and to what, in one sentence; `hint` says what to do next.
+
+    Messages never contain values of records, credentials or connection strings with passwords.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message} {self.hint}"
+
+
+class ConfigError(TrueupError):
+    """A declaration is wrong: an unknown option, an unset variable, a name that does not resolve."""
+
+
+class SideError(TrueupError):
+    """A system could not be read or written."""
+
+
+class Unreachable(SideError):
+    """A system does not answer or refuses the login. It may pass by itself, so no try is charged."""
+
+
+class BadInput(SideError):
+    """A file or value is not what it was declared to be; the message names file, line and column."""
+
+
+class SchemaError(SideError):
+    """A table or column is missing, or two columns can't be compared."""
+
+
+class IncompleteScan(SideError):
+    """An enumeration ended before its end. Nothing may be concluded from what it did not show."""
+
+
+class StateError(TrueupError):
+    """The state store is missing, newer than this program, locked, or on storage that loses writes."""
+
+
+class LeaseLost(TrueupError):
+    """The timed right to work on a record ran out, or another worker holds it now."""
+
+
+class HandlerError(TrueupError):
+    """A handler is missing, is declared twice, or was used against its rules."""

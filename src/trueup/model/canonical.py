@@ -1,0 +1,364 @@
+"""The canonical text of a value: one rule for each kind, the same for every system.
+
+This module is the reference. Arrow and SQL versions of a rule exist only for speed and are tested to give
+these texts byte for byte. The rules are written for users in docs/concepts/canonical-values.md.
+
+A value that its kind can't hold (2 in a boolean, a zero date, "12,5" in a decimal) is not an error and is
+never bent into shape: its text is `!` and the raw text, which equals only the same oddity.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import math
+import re
+import struct
+import unicodedata
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from trueup.model.kinds import TEXT, Kind
+from trueup.model.times import (
+    date_text,
+    interval_text,
+    parse_date,
+    parse_interval,
+    parse_time,
+    parse_timestamp,
+    time_text,
+    timedelta_us,
+    timestamp_text,
+    timestamp_us,
+)
+
+ODD: Final = "!"
+_INTEGER = re.compile(r"-?(?:0|[1-9]\d*)\Z", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_SPECIAL = {
+    "nan": "nan", "inf": "infinity", "+inf": "infinity", "infinity": "infinity", "+infinity": "infinity",
+    "-inf": "-infinity", "-infinity": "-infinity",
+}  # fmt: skip
+_FALSE, _TRUE = frozenset(("0", "f", "false")), frozenset(("1", "t", "true"))
+# PostgreSQL's numeric holds 131,072 digits before the point and 16,383 after: the widest we know.
+_DIGITS_MAX: Final = 150_000
+_WIDE = decimal.Context(prec=2 * _DIGITS_MAX, rounding=decimal.ROUND_HALF_UP)
+
+
+class _Unfit(Exception):
+    """The value is not one of this kind."""
+
+
+def canonical_text(value: object, kind: Kind, zone: ZoneInfo | None = None) -> str | None:
+    """The canonical text of `value` under `kind`; None for null.
+
+    value: what a driver or file gave: a Python scalar, text to be parsed, or a list or dict.
+    zone: the declared zone of wall-clock times where `kind` is an instant.
+    """
+    if value is None:
+        return None
+    try:
+        return _RULES[kind.name](value, kind, zone)
+    except (_Unfit, ValueError, OverflowError, decimal.InvalidOperation):
+        return ODD + plain_text(value)
+
+
+def is_odd(text: str | None, kind: Kind) -> bool:
+    """Whether `text` is an oddity: a value that its kind can't hold."""
+    return text is not None and kind.name not in ("text", "enum") and text.startswith(ODD)
+
+
+def plain_text(value: object) -> str:
+    """`value` as text without any declared kind: the rule of the kind that its Python type suggests."""
+    from trueup.model.natural import kind_of  # noqa: PLC0415  natural is the inverse of this module
+
+    if isinstance(value, str):
+        return value
+    kind = kind_of(value)
+    return str(value) if kind is TEXT else (canonical_text(value, kind) or "")
+
+
+def _boolean(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    text = value.strip().lower() if isinstance(value, str) else str(value).lower()
+    text = text.removesuffix(".0") if isinstance(value, float | decimal.Decimal) else text
+    if text in _TRUE:
+        return "true"
+    if text in _FALSE:
+        return "false"
+    raise _Unfit
+
+
+def _integer(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    if isinstance(value, int):
+        return _int_text(int(value))
+    if isinstance(value, str):
+        if _INTEGER.match(value):
+            return "0" if value == "-0" else value
+        # "007" is not 7: a key, account or postal code must not lose its zeros on the way to a number.
+        if not re.match(r"-?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?\Z", value, re.ASCII):
+            raise _Unfit
+    number = _to_decimal(value)
+    if not number.is_finite() or number != number.to_integral_value(context=_WIDE):
+        raise _Unfit
+    return _decimal_text(number)
+
+
+def _int_text(value: int) -> str:
+    # str() of a huge int is quadratic and refused above 4,300 digits; Decimal has no such limit.
+    return str(value) if value.bit_length() < 10_000 else str(_WIDE.create_decimal(value))
+
+
+def _decimal(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    number = _to_decimal(value)
+    if number.is_nan():
+        return "nan"
+    if number.is_infinite():
+        return "infinity" if number > 0 else "-infinity"
+    return _decimal_text(number)
+
+
+def _to_decimal(value: object) -> decimal.Decimal:
+    match value:
+        case decimal.Decimal():
+            return value
+        case bool():
+            return decimal.Decimal(int(value))
+        case int():
+            return _WIDE.create_decimal(value)
+        case float():
+            # Through the shortest text: the double nearest to 0.1 means 0.1, not 0.1000000000000000055….
+            return decimal.Decimal(repr(value))
+        case str():
+            text = value.strip()
+            if special := _SPECIAL.get(text.lower()):
+                return decimal.Decimal(special)
+            if _NUMBER.match(text):
+                return _WIDE.create_decimal(text)
+    raise _Unfit
+
+
+def _decimal_text(number: decimal.Decimal) -> str:
+    if not number:
+        return "0"
+    if abs(number.adjusted()) > _DIGITS_MAX:
+        raise _Unfit
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def round_decimal_text(text: str, places: int) -> str:
+    """A canonical decimal text rounded to `places` digits after the point, ties away from zero.
+
+    Ties go the way of numeric rounding in PostgreSQL, MySQL and DuckDB. Oddities, nan and infinities stay.
+    """
+    if text.startswith(ODD) or text in ("nan", "infinity", "-infinity"):
+        return text
+    exponent = decimal.Decimal(1).scaleb(-places)
+    return _decimal_text(_WIDE.create_decimal(text).quantize(exponent, context=_WIDE))
+
+
+def _float(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    match value:
+        case float() | int() | decimal.Decimal():
+            number = float(value)
+        case str():
+            text = value.strip().lower()
+            if text not in _SPECIAL and not _NUMBER.match(text):
+                raise _Unfit
+            number = float(text)
+        case _:
+            raise _Unfit
+    return float_text(number, kind.bits)
+
+
+def float_text(number: float, bits: int = 64) -> str:
+    """The shortest decimal text that reads back as the same float; -0 is 0."""
+    if math.isnan(number):
+        return "nan"
+    if math.isinf(number):
+        return "infinity" if number > 0 else "-infinity"
+    if number == 0:
+        return "0"
+    return (_shortest_float32(number) if bits == 32 else repr(number)).removesuffix(".0")
+
+
+def _shortest_float32(number: float) -> str:
+    try:
+        packed = struct.pack("f", number)
+    except OverflowError:
+        return "infinity" if number > 0 else "-infinity"
+    exact: float = struct.unpack("f", packed)[0]
+    if exact == 0:
+        return "0"
+    for digits in range(1, 10):
+        short = float(f"{exact:.{digits}g}")
+        try:
+            if struct.pack("f", short) == packed:
+                return repr(short)
+        except OverflowError:
+            continue
+    return repr(exact)
+
+
+def _text(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    return plain_text(value)
+
+
+def _bytes(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, str):
+        return bytes.fromhex(value.removeprefix("\\x").removeprefix("0x")).hex()
+    raise _Unfit
+
+
+def _uuid(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return str(uuid.UUID(bytes=bytes(value)))
+    if isinstance(value, str):
+        return str(uuid.UUID(value.strip()))
+    raise _Unfit
+
+
+def _date(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    match value:
+        case dt.datetime():
+            if value.time() != dt.time(0):
+                raise _Unfit
+            return date_text(value.toordinal() - 719163)
+        case dt.date():
+            return date_text(value.toordinal() - 719163)
+        case str():
+            return parse_date(value.strip())
+    raise _Unfit
+
+
+def _time(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    match value:
+        case dt.time():
+            return parse_time(value.isoformat())
+        case dt.timedelta():
+            return time_text(timedelta_us(value))
+        case str():
+            return parse_time(value.strip())
+    raise _Unfit
+
+
+def _timestamp(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    match value:
+        case dt.datetime():
+            if not kind.aware and value.tzinfo is not None:
+                raise _Unfit
+            return timestamp_text(timestamp_us(value, kind.aware, zone), kind.aware)
+        case dt.date():
+            return _timestamp(dt.datetime.combine(value, dt.time(0)), kind, zone)
+        case str():
+            return parse_timestamp(value.strip(), kind.aware, zone)
+    raise _Unfit
+
+
+def _interval(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    match value:
+        case dt.timedelta():
+            months, us = 0, timedelta_us(value)
+        case dt.time():
+            months, us = parse_interval(parse_time(value.isoformat()))
+        case str():
+            months, us = parse_interval(value.strip())
+        case _:
+            raise _Unfit
+    return interval_text(months, us)
+
+
+def _json(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    parsed = parse_json(value) if isinstance(value, str | bytes) else value
+    return "".join(_json_parts(parsed))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
+    return json.loads(
+        text, parse_float=_WIDE.create_decimal, object_pairs_hook=_unique_keys, parse_constant=_no_constant
+    )
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("repeated key")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _json_parts(value: object) -> list[str]:
+    match value:
+        case None:
+            return ["null"]
+        case bool():
+            return ["true" if value else "false"]
+        case int() | float() | decimal.Decimal():
+            number = _to_decimal(value)
+            if not number.is_finite():
+                raise _Unfit
+            return [_decimal_text(number)]
+        case str():
+            return [json.dumps(value, ensure_ascii=False)]
+        case Mapping():
+            parts = ["{"]
+            for name in sorted(str(key) for key in value):
+                parts += [json.dumps(name, ensure_ascii=False), ":", *_json_parts(value[name]), ","]
+            return [*parts[: -1 if len(parts) > 1 else None], "}"]
+        case Sequence():
+            parts = ["["]
+            for item in value:
+                parts += [*_json_parts(item), ","]
+            return [*parts[: -1 if len(parts) > 1 else None], "]"]
+    return _json_parts(plain_text(value))
+
+
+def _array(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
+    items = parse_json(value) if isinstance(value, str) else value
+    if not isinstance(items, Sequence) or isinstance(items, str | bytes):
+        raise _Unfit
+    return json.dumps(_array_items(items, kind.item or TEXT, zone), ensure_ascii=False, separators=(",", ":"))
+
+
+def _array_items(items: Sequence[object], item: Kind, zone: ZoneInfo | None) -> list[Any]:
+    nested = isinstance(items, Sequence) and not isinstance(items, str)
+    return [
+        _array_items(each, item, zone)
+        if nested and isinstance(each, list | tuple)
+        else canonical_text(each, item, zone)
+        for each in items
+    ]
+
+
+def nfc(text: str) -> str:
+    """Unicode normalisation form C."""
+    return unicodedata.normalize("NFC", text)
+
+
+_RULES = {
+    "boolean": _boolean,
+    "integer": _integer,
+    "decimal": _decimal,
+    "float": _float,
+    "text": _text,
+    "enum": _text,
+    "bytes": _bytes,
+    "uuid": _uuid,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "interval": _interval,
+    "json": _json,
+    "array": _array,
+}

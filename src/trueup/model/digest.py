@@ -1,0 +1,25 @@
+"""The digest of a record: 128 bits over length-prefixed, null-tagged canonical texts.
+
+MD5 is chosen because PostgreSQL, MySQL, MariaDB and DuckDB all compute it natively, so a digest can be taken
+where the data lives. It guards against accident, not against someone who crafts two rows to collide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+
+def digest_of(texts: Iterable[str | None]) -> str:
+    """32 hex digits over the texts in order: `~` for null, else the length in UTF-8 bytes, `:`, the text.
+
+    The length prefix makes ("ab", "c") and ("a", "bc") differ, and the tag null and the empty text.
+    """
+    framed = bytearray()
+    for text in texts:
+        if text is None:
+            framed += b"~"
+        else:
+            encoded = text.encode("utf-8", "surrogatepass")
+            framed += b"%d:%s" % (len(encoded), encoded)
+    return hashlib.md5(framed, usedforsecurity=False).hexdigest()

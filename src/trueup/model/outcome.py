@@ -1,0 +1,48 @@
+"""What a handler may say instead of returning: raise one of these, or return it."""
+
+from __future__ import annotations
+
+from trueup.model.record import key_text
+
+
+class HandlerOutcome(Exception):
+    """A way for a handler to end other than done."""
+
+
+class Retry(HandlerOutcome):
+    """Try again later; a try is charged.
+
+    after_s: seconds to wait; by default exponential backoff with full jitter.
+    """
+
+    def __init__(self, reason: str = "", *, after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_s = after_s
+
+
+class Reject(HandlerOutcome):
+    """Trying again would not help: the record is parked until a person or a newer change moves it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class WaitFor(HandlerOutcome):
+    """Sleep until another record is done; no try is charged."""
+
+    def __init__(self, pair: str, *key: object) -> None:
+        super().__init__(f"waits for {pair}")
+        self.pair = pair
+        self.key = key_text(str(part) for part in key)
+
+
+class RateLimited(HandlerOutcome):
+    """The system asks for a pause; no try is charged.
+
+    retry_after_s: seconds that the system asked for.
+    """
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__(f"rate limited for {retry_after_s:g} s")
+        self.retry_after_s = retry_after_s
