@@ -82,7 +82,7 @@ def who_moved(authority: str | None, replica: str | None, ancestors: Ancestors, 
     if duplicate:
         return Drift.DUPLICATE
     if replica is None:
-        return Drift.REMOVED if ancestors.known else Drift.MISSING
+        return Drift.REMOVED if ancestors.replica is not None else Drift.MISSING
     if authority is None:
         return Drift.ORPHANED if ancestors.ours(replica) else Drift.FOREIGN
     authority_moved = authority != ancestors.authority

@@ -51,12 +51,16 @@ def _versioned(row: Row, change: Change, now_us: int, *, young: bool) -> tuple[O
     if leased and (equals_wanted or equals_done):
         return _refetch(row, change, now_us)
     if equals_wanted or (equals_done and wanted):
-        return _same(row, change)
+        return _same(row, change, now_us)
     if equals_done:
         return (Outcome.FRESH, None) if now_us < row.verified_until else _verify(row, change, now_us)
     if change.version in (row.done_version, row.wish_version if wanted else None):
         return _refetch(row, change, now_us)
     return _newer(row, change, now_us)
+
+
+def _touched(row: Row, now_us: int) -> Row:
+    return replace(row, revision=row.revision + 1, touched_at=now_us)
 
 
 def _moved(row: Row | None, change: Change, now_us: int) -> bool:
@@ -90,10 +94,10 @@ def _not_newer_than_delete(row: Row, version: int, wanted: bool) -> bool:
     return any(at is not None and version <= at for at in deletes)
 
 
-def _same(row: Row, change: Change) -> tuple[Outcome, Row | None]:
+def _same(row: Row, change: Change, now_us: int) -> tuple[Outcome, Row | None]:
     if change.origin >= row.priority or row.state is State.PARKED:
         return Outcome.SAME, None
-    return Outcome.SAME, replace(row, priority=int(change.origin), revision=row.revision + 1)
+    return Outcome.SAME, replace(_touched(row, now_us), priority=int(change.origin))
 
 
 def _verify(row: Row, change: Change, now_us: int) -> tuple[Outcome, Row]:
@@ -120,7 +124,7 @@ def _refetch(row: Row | None, change: Change, now_us: int) -> tuple[Outcome, Row
 
 def _wish(row: Row | None, change: Change, now_us: int) -> Row:
     """The row wanting `change`: due now, tries afresh, the place in the queue and the higher urgency kept."""
-    row = new_row(change.pair, change.key, now_us) if row is None else replace(row)
+    row = _touched(new_row(change.pair, change.key, now_us) if row is None else row, now_us)
     waiting = row.state is not State.IDLE
     row.priority = min(row.priority, int(change.origin)) if waiting and not row.verify else int(change.origin)
     row.queued_at = row.queued_at if waiting else now_us
@@ -130,9 +134,8 @@ def _wish(row: Row | None, change: Change, now_us: int) -> Row:
         row.wish_origin, row.unsynced = int(change.origin), change.unsynced
     row.judged_replica = change.judged_replica
     row.state, row.due_at, row.tries, row.verify = State.PENDING, now_us, 0, False
-    row.park_reason, row.rejected, row.waits_for = None, False, None
+    row.park_reason, row.rejected, row.waits_for, row.lagging = None, False, None, None
     row.wish += 1
-    row.revision += 1
     if change.version is not None:
         row.high = change.version if row.high is None else max(row.high, change.version)
     return row
@@ -140,7 +143,7 @@ def _wish(row: Row | None, change: Change, now_us: int) -> Row:
 
 def claim(row: Row, owner: str, now_us: int, lease_us: int, tries_max: int) -> tuple[Claim | None, Row]:
     """Leases a due row to `owner`, or parks it where its tries are spent. The try counts before any work."""
-    row = replace(row, revision=row.revision + 1)
+    row = _touched(row, now_us)
     if row.tries >= tries_max:
         row.state, row.lease_owner = State.PARKED, None
         row.park_reason = row.last_error or "worker died: the job ended its process each time"
@@ -166,7 +169,7 @@ def attempt(row: Row | None, held: Claim, digest: str, now_us: int) -> Row | Non
     """The row with one more intended digest, or None where the lease was lost."""
     if row is None or row.fence != held.fence or not row.leased(now_us):
         return None
-    row = replace(row, revision=row.revision + 1)
+    row = _touched(row, now_us)
     _intend(row, digest)
     return row
 
@@ -191,7 +194,7 @@ def finish(row: Row | None, ended: Finish, now_us: int) -> tuple[bool, Row]:
     held = ended.claim
     if row is None or row.fence != held.fence or row.lease_owner is None:
         return False, _refused(row, held, now_us)
-    row = replace(row, revision=row.revision + 1, lease_owner=None, lease_until=0)
+    row = replace(_touched(row, now_us), lease_owner=None, lease_until=0)
     if ended.result in ("done", "verified"):
         _finish_done(row, ended, now_us)
     elif row.wish == held.change.wish:
@@ -205,7 +208,7 @@ def _refused(row: Row | None, held: Claim, now_us: int) -> Row:
     """A late write may have landed: done stays as it is, and the record is read again."""
     if row is None:
         return _refetch(None, replace(held.change, version=None, judged_revision=None, unsynced=False), now_us)[1]
-    row = replace(row, revision=row.revision + 1, verified_until=NEVER_US, refetch=True)
+    row = replace(_touched(row, now_us), verified_until=NEVER_US, refetch=True)
     if row.state is State.IDLE:
         row.wish_action, row.wish_version = row.done_action or DELETE, row.done_version
         row.wish_digest, row.wish_payload, row.unsynced = row.done_digest, None, False
@@ -252,13 +255,14 @@ def _clear_wish(row: Row) -> None:
     row.state = State.IDLE
     row.wish_action = row.wish_version = row.wish_digest = row.wish_payload = row.judged_replica = None
     row.refetch = row.verify = row.unsynced = False
+    row.lagging = None
     row.tries, row.park_reason, row.rejected = 0, None, False
 
 
 def _finish_undone(row: Row, ended: Finish, now_us: int) -> None:
     row.last_error = ended.reason[:ERROR_CHARACTERS_MAX] or row.last_error
     row.due_at = now_us + ended.delay_us
-    row.waits_for = ended.waits_for
+    row.waits_for, row.lagging = ended.waits_for, ended.lagging
     if not ended.charge:
         row.tries = max(0, row.tries - 1)
     if ended.result == "parked":
@@ -282,12 +286,14 @@ def revive(row: Row, now_us: int, tries_max: int) -> Row | None:
 def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row | None:
     """The row with both ancestors set, or None where it moved since the compare judged it."""
     if row is None:
-        if agreed.revision != 0:
+        if agreed.revision not in (None, 0):
             return None
         row = new_row(pair, agreed.key, now_us)
-    elif row.revision != agreed.revision or not row.undisturbed(now_us):
+    elif not row.undisturbed(now_us) or (
+        row.touched_at >= agreed.since_us if agreed.revision is None else row.revision != agreed.revision
+    ):
         return None
-    row = replace(row, revision=row.revision + 1, repairs=0)
+    row = replace(_touched(row, now_us), repairs=0)
     row.done_action, row.done_digest, row.done_replica = agreed.action, agreed.digest, agreed.replica
     row.done_version = agreed.version if agreed.version is not None else row.done_version
     row.done_at, row.verified_until = now_us, now_us + agreed.verified_for_us

@@ -27,8 +27,9 @@ class Row:
     wish: number of the newest accepted wish; `wish_*` describe it while the row is not idle.
     done_at: when the last job finished or an agreement was found; None where nothing is done yet.
     high: the highest version ever accepted. unordered: what is done may be older than `high`.
-    attempted: (fence, digest) intended by a holder. revision: grows with every change of the row.
-    waits_for: (pair, key) as "pair key", where a handler waits for another record.
+    attempted: (fence, digest) intended by a holder. revision: grows with every change of the row, last at touched_at.
+    waits_for: (pair, key) as "pair key", where a handler waits for another record. lagging: what a read showed that
+    contradicted what is known; seen again, it is believed.
     """
 
     pair: str
@@ -61,11 +62,13 @@ class Row:
     lease_until: int = 0
     fence: int = 0
     revision: int = 0
+    touched_at: int = 0
     tries: int = 0
     last_error: str | None = None
     park_reason: str | None = None
     rejected: bool = False
     waits_for: str | None = None
+    lagging: str | None = None
     repairs: int = 0
 
     def leased(self, now_us: int) -> bool:
@@ -119,23 +122,28 @@ class Finish:
     reason: str = ""
     rejected: bool = False
     waits_for: str | None = None
+    lagging: str | None = None
     repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """An agreement that a compare found: ancestors for one record, if its row is still at `revision`.
+    """An agreement that a compare found: ancestors for one record whose row has not moved meanwhile.
+
+    revision: the row's when it was judged (0 = no row); where None, the row must not have been touched since
+    `since_us` by the store's clock (taken before the compare began to read).
 
     digest, replica: of both sides; None and None where both lack it (or the authority's state means absence).
     """
 
     key: str
-    revision: int
+    revision: int | None
     digest: str | None
     replica: str | None
     action: str = "upsert"
     version: int | None = None
     verified_for_us: int = 0
+    since_us: int = 0
 
 
 def new_row(pair: str, key: str, now_us: int) -> Row:
