@@ -1,0 +1,1 @@
+"""The moving parts: ingest, worker, runs. They reach the world only through ports."""

@@ -1,0 +1,37 @@
+"""The real clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class SystemClock:
+    """Time of this host, real waiting, and a daemon thread for each rhythm."""
+
+    def now_us(self) -> int:
+        """Microseconds since 1970-01-01T00:00Z."""
+        return time.time_ns() // 1_000
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+        time.sleep(seconds)
+
+    def every(self, seconds: float, call: Callable[[], bool]) -> Callable[[], None]:
+        """Calls `call` at this rhythm until it answers False; returns what stops it."""
+        stopped = threading.Event()
+
+        def loop() -> None:
+            while not stopped.wait(seconds):
+                if not call():
+                    return
+
+        thread = threading.Thread(target=loop, name="trueup-rhythm", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            stopped.set()
+            thread.join()
+
+        return stop

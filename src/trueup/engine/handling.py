@@ -1,0 +1,101 @@
+"""Calling a handler: what it is given, and the one record its `replica` is bound to."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+from trueup.engine import context
+from trueup.engine.records import Records, State
+from trueup.errors import HandlerError, LeaseLost
+from trueup.model.change import Change
+from trueup.model.outcome import Reject
+from trueup.model.record import Found
+from trueup.model.row import Claim
+from trueup.pair import Handler, Handlers
+from trueup.ports import Ledger, WritableSide, Write
+
+
+class BoundReplica:
+    """The replica as one job may write it: one key, the observed token, the lease, the idempotency key."""
+
+    def __init__(self, records: Records, ledger: Ledger, claim: Claim, state: State, expect: str | None) -> None:
+        self._records, self._ledger, self._claim, self._state = records, ledger, claim, state
+        self._expect = expect
+
+    def put(self, change: Change) -> None:
+        """Writes the change's values; the worker tries again where the replica moved meanwhile."""
+        fields = (*self._records.replica.key, *self._records.replica.fields)
+        values = self._state.values or {}
+        self._apply(change, {field.name: values.get(field.name) for field in fields})
+
+    def delete(self, change: Change) -> None:
+        """Deletes the record, if it still is as it was read."""
+        self._apply(change, None)
+
+    def read(self) -> Found | None:
+        """The record as the replica holds it now."""
+        return self._records.read_replica([self._claim.change.key]).get(self._claim.change.key)
+
+    def _apply(self, change: Change, values: dict[str, str | None] | None) -> None:
+        if change.key != self._claim.change.key:
+            raise HandlerError(
+                f"pair {change.pair}: this replica is bound to {self._claim.change.key}, not to {change.key}.",
+                hint="Write only the record that the handler was called for.",
+            )
+        side = self._records.pair.replica
+        if not isinstance(side, WritableSide):
+            raise HandlerError(f"pair {change.pair}: the replica can't be written.", hint="Use your own client.")
+        check_lease(self._ledger, self._claim, self._records.pair.lease_us)
+        [written] = side.apply(self._records.replica, [Write(change.key, values, self._expect, change.id)])
+        if not written.landed:
+            raise Moved
+        self._expect = "" if written.replica is None else written.replica.token
+
+
+class Moved(Exception):
+    """The replica moved between our read and our write; nothing was written."""
+
+
+def check_lease(ledger: Ledger, claim: Claim, lease_us: int) -> None:
+    """Raises LeaseLost where the claim no longer holds."""
+    if not ledger.renew([claim], lease_us)[0]:
+        raise LeaseLost(
+            f"pair {claim.change.pair}: the lease on {claim.change.key} ran out.",
+            hint="Raise the pair's lease, or make the handler faster.",
+        )
+
+
+def call_handler(
+    records: Records,
+    handlers: Handlers,
+    ledger: Ledger,
+    claim: Claim,
+    state: State,
+    observed: Found | None,
+    expect: str,
+) -> None:
+    """Runs the handler of the state's action; raises what it raises, or the outcome it returns."""
+    handler = handlers.find(state.action)
+    replica = BoundReplica(records, ledger, claim, state, expect)
+    change = performed(claim.change, state)
+    if handler is None:
+        if not isinstance(records.pair.replica, WritableSide):
+            raise Reject(f"action {state.action} has no handler")
+        replica.delete(change) if state.absent else replica.put(change)
+        return
+    arguments = (change, replica) if takes_replica(handler) else (change,)
+    with context.within(lambda: check_lease(ledger, claim, records.pair.lease_us)):
+        answered = handler(*arguments)
+    if isinstance(answered, Exception):
+        raise answered
+
+
+def performed(wished: Change, state: State) -> Change:
+    """The change as it is performed: what was read, under the wish's number."""
+    return replace(wished, action=state.action, version=state.version, digest=state.digest, payload=state.payload)
+
+
+def takes_replica(handler: Handler) -> bool:
+    """Whether the handler declares a second parameter."""
+    return len(inspect.signature(handler).parameters) > 1

@@ -1,0 +1,285 @@
+"""One batch of jobs of one pair: refetch → read the replica → judge → check the lease → write → finish.
+
+The order is the guarantee: an intent is recorded, together with the check of the lease, after the reads and
+before the write, and the write itself is conditional on what was read.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trueup.engine.handling import Moved, call_handler
+from trueup.engine.judge import Equal, Permitted, Refused, judge
+from trueup.engine.records import Records, State
+from trueup.errors import LeaseLost, SideError, Unreachable
+from trueup.model.case import Case
+from trueup.model.change import DELETE, Origin
+from trueup.model.outcome import HandlerOutcome, RateLimited, Reject, Retry, WaitFor
+from trueup.model.record import Found
+from trueup.model.row import Claim, Finish
+from trueup.pair import Handlers
+from trueup.ports import Archive, Clock, Ledger, MarkableSide, WritableSide, Write
+
+REFUSALS_MAX = 5
+BACKOFF_FIRST_US = 1_000_000
+BACKOFF_MAX_US = 3_600_000_000
+SYSTEM_PAUSE_US = 5_000_000
+MOVED = "the replica moved between our read and our write"
+
+
+@dataclass(slots=True)
+class Job:
+    """One claimed record on its way: what the authority says, what the replica holds, how it ended.
+
+    expect: the token a permitted write must still find. ending: set once it is decided.
+    """
+
+    claim: Claim
+    state: State
+    replica: Found | None = None
+    expect: str = ""
+    ending: Finish | None = None
+
+    @property
+    def key(self) -> str:
+        """The record's key text."""
+        return self.claim.change.key
+
+
+class JobBatch:
+    """Works claimed records of one pair to their ends. A batch belongs to one thread."""
+
+    def __init__(
+        self,
+        records: Records,
+        handlers: Handlers,
+        ledger: Ledger,
+        archive: Archive,
+        clock: Clock,
+        chance: random.Random,
+    ) -> None:
+        self.records, self.handlers = records, handlers
+        self.pair = records.pair
+        self.ledger, self.archive, self.clock, self.chance = ledger, archive, clock, chance
+
+    def work(self, claims: Sequence[Claim]) -> list[Finish]:
+        """Works these claims; answers how each ended (a lost lease ends without a finish)."""
+        held = list(claims)
+        stop = self.clock.every(self.pair.lease_us / 3e6, lambda: any(self.ledger.renew(held, self.pair.lease_us)))
+        try:
+            finishes = self._work(held)
+        finally:
+            stop()
+        self._finish(finishes)
+        return finishes
+
+    def _work(self, claims: Sequence[Claim]) -> list[Finish]:
+        try:
+            jobs = self._look(claims)
+            pending = [job for job in jobs if job.ending is None]
+            if self.handlers.declared or not self.records.readable:
+                self._handle(pending)
+            else:
+                self._write(pending)
+        except (SideError, OSError) as error:
+            return [self._system_trouble(claim, error) for claim in claims]
+        return [job.ending for job in jobs if job.ending is not None]
+
+    def _system_trouble(self, claim: Claim, error: Exception) -> Finish:
+        passing = isinstance(error, Unreachable | OSError)
+        delay_us = SYSTEM_PAUSE_US if passing else self._backoff_us(claim.row.tries)
+        return Finish(claim, "retry", delay_us=delay_us, charge=not passing, reason=str(error))
+
+    # ── what should be, and what is ──────────────────────────────────────────────────────────────────
+
+    def _look(self, claims: Sequence[Claim]) -> list[Job]:
+        """Reads the authority where the wish is only a hint, then the replica, and judges each record."""
+        unsure = [c.change.key for c in claims if c.row.refetch or c.row.verify or c.change.digest is None]
+        seen = self.records.read_authority(unsure)
+        replicas = self.records.read_replica([claim.change.key for claim in claims])
+        wanted = self._still_unsynced([c.change.key for c in claims if c.row.refetch and c.change.unsynced])
+        jobs = []
+        for claim in claims:
+            key = claim.change.key
+            state = seen.get(key) or self.records.wished(claim.change)
+            job = Job(claim, state, replicas.get(key))
+            jobs.append(job)
+            if key in seen and (lag := contradiction(claim, state)) and lag != claim.row.lagging:
+                reason = "the read contradicts what is known; a lagging reader?"
+                job.ending = Finish(
+                    claim, "retry", delay_us=self.pair.settle_us, charge=False, reason=reason, lagging=lag
+                )
+            elif claim.row.refetch and claim.change.unsynced and key not in wanted:
+                self._done(job, None, mark=False)
+            elif claim.row.verify and not self.records.readable and self.pair.unsynced is not None:
+                job.ending = Finish(claim, "verified", verified_for_us=self._recheck_us())
+            elif self.records.readable:
+                self._judge(job)
+        return jobs
+
+    def _still_unsynced(self, keys: Sequence[str]) -> set[str]:
+        side, condition = self.pair.authority, self.pair.unsynced
+        if not keys or condition is None or not isinstance(side, MarkableSide):
+            return set()
+        return side.selects(self.records.authority, keys, condition)
+
+    def _judge(self, job: Job) -> None:
+        match judge(self.records, job.state, job.replica, job.claim):
+            case Equal() if job.claim.row.verify:
+                job.ending = Finish(job.claim, "verified", verified_for_us=self._recheck_us())
+            case Equal():
+                self._done(job, job.replica)
+            case Permitted(expect):
+                job.expect = expect
+            case Refused(drift):
+                self._ask(job, drift)
+
+    def _ask(self, job: Job, drift: str) -> None:
+        case = Case(
+            pair=self.pair.name,
+            key=job.key,
+            drift=drift,
+            opened_us=self.clock.now_us(),
+            authority=job.state.values,
+            replica=None if job.replica is None else job.replica.values,
+            fields=self.records.differing(job.state, job.replica),
+            ancestor=job.claim.row.done_digest,
+            detail=f"found before a write ({Origin(job.claim.row.wish_origin)})",
+        )
+        self.archive.open_cases([case])
+        job.ending = Finish(job.claim, "parked", charge=False, reason=f"{drift}: a person must decide")
+
+    # ── the built-in writer ──────────────────────────────────────────────────────────────────────────
+
+    def _write(self, jobs: Sequence[Job]) -> None:
+        """Writes in bulk; a refused write is judged again on what the replica holds now."""
+        side = self.pair.replica
+        assert isinstance(side, WritableSide)
+        for _ in range(REFUSALS_MAX):
+            jobs = self._still_held([job for job in jobs if job.ending is None])
+            if not jobs:
+                return
+            writes = [Write(job.key, self._mapped(job.state), job.expect, job.claim.change.id) for job in jobs]
+            for job, written in zip(jobs, side.apply(self.records.replica, writes), strict=True):
+                job.replica = written.replica
+                if written.landed:
+                    self._done(job, written.replica)
+                else:
+                    self._judge(job)
+        for job in jobs:
+            if job.ending is None:
+                job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+
+    def _mapped(self, state: State) -> dict[str, str | None] | None:
+        if state.absent or state.values is None:
+            return None
+        names = (*self.records.replica.key, *self.records.replica.fields)
+        return {field.name: state.values.get(field.name) for field in names}
+
+    def _still_held(self, jobs: Sequence[Job]) -> list[Job]:
+        """Records each intent in one step with the check of the lease; drops jobs whose lease was lost."""
+        puts = [job for job in jobs if not job.state.absent]
+        drops = [job for job in jobs if job.state.absent]
+        held = dict(
+            zip(
+                [j.key for j in puts], self.ledger.attempt([(j.claim, j.state.digest or "") for j in puts]), strict=True
+            )
+        )
+        held |= dict(
+            zip([j.key for j in drops], self.ledger.renew([j.claim for j in drops], self.pair.lease_us), strict=True)
+        )
+        return [job for job in jobs if held[job.key]]
+
+    # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _handle(self, jobs: Sequence[Job]) -> None:
+        """Runs the handler of each job, then reads back what the replica made of it."""
+        performed = []
+        for job in jobs:
+            if not self._still_held([job]):
+                continue
+            try:
+                call_handler(self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect)
+                performed.append(job)
+            except LeaseLost:
+                continue
+            except Moved:
+                job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+            except HandlerOutcome as outcome:
+                job.ending = self._outcome(job.claim, outcome)
+            except (Unreachable, ConnectionError, TimeoutError) as error:
+                job.ending = self._system_trouble(job.claim, error)
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                job.ending = Finish(job.claim, "retry", delay_us=self._backoff_us(job.claim.row.tries), reason=reason)
+        replicas = self.records.read_replica([job.key for job in performed])
+        for job in performed:
+            self._done(job, replicas.get(job.key))
+
+    def _outcome(self, claim: Claim, outcome: HandlerOutcome) -> Finish:
+        match outcome:
+            case Reject(reason=reason):
+                return Finish(claim, "parked", reason=f"rejected: {reason}", rejected=True)
+            case RateLimited(retry_after_s=seconds):
+                return Finish(claim, "retry", delay_us=int(seconds * 1e6), charge=False, reason=str(outcome))
+            case WaitFor(pair=pair, key=key):
+                delay_us = max(self.pair.settle_us, BACKOFF_FIRST_US)
+                return Finish(
+                    claim, "waits", delay_us=delay_us, charge=False, reason=str(outcome), waits_for=f"{pair} {key}"
+                )
+            case Retry(after_s=seconds):
+                delay_us = self._backoff_us(claim.row.tries) if seconds is None else int(seconds * 1e6)
+                return Finish(claim, "retry", delay_us=delay_us, reason=str(outcome))
+        raise outcome
+
+    # ── ends ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _done(self, job: Job, replica: Found | None, *, mark: bool = True) -> None:
+        """What was performed becomes done: what was read, not what was offered."""
+        state, version = job.state, job.state.version
+        side = self.pair.authority
+        if mark and self.pair.mark is not None and state.values is not None and isinstance(side, MarkableSide):
+            marked, now = side.mark(self.records.authority, job.key, state.version, self.pair.mark)
+            version = now if marked else version
+        job.ending = Finish(
+            job.claim,
+            "done",
+            action=state.action,
+            version=version,
+            digest=None if state.values is None else state.digest,
+            replica=self.records.replica_digest(replica) if self.records.readable else None,
+            absent=state.action == DELETE,
+            verified_for_us=self._recheck_us(),
+            repaired=job.claim.row.wish_origin == Origin.COMPARE,
+        )
+
+    def _finish(self, finishes: Sequence[Finish]) -> None:
+        parked = [f for f in finishes if f.result == "retry" and f.charge and f.claim.row.tries >= self.pair.tries_max]
+        spent = {id(f) for f in parked}
+        ended = [replace(f, result="parked") if id(f) in spent else f for f in finishes]
+        self.ledger.finish(ended)
+        done = [f.claim.change.key for f in ended if f.result == "done"]
+        if done and self.archive.count_cases(self.pair.name):
+            self.archive.close_cases(self.pair.name, done, "the sides agree")
+
+    def _recheck_us(self) -> int:
+        spread = self.chance.uniform(1 - self.pair.jitter, 1 + self.pair.jitter)
+        return int(self.pair.recheck_us * spread)
+
+    def _backoff_us(self, tries: int) -> int:
+        """Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015)."""
+        ceiling = min(BACKOFF_MAX_US, BACKOFF_FIRST_US * 2 ** max(0, tries - 1))
+        return int(self.chance.uniform(0, ceiling))
+
+
+def contradiction(claim: Claim, state: State) -> str | None:
+    """What makes a read of the authority doubtful, or None: older than known, or presence contrary to the wish."""
+    row = claim.row
+    if state.version is not None and row.high is not None and state.version < row.high:
+        return f"version {state.version}"
+    present = state.values is not None
+    if (claim.change.action == DELETE) == present:
+        return "present" if present else "absent"
+    return None

@@ -1,0 +1,122 @@
+"""What runs answer: counts, the plan, and what became of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueup.model.case import Case
+from trueup.model.drift import Drift, Verdict
+from trueup.model.run import Run
+
+Counts = Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanItem:
+    """One confirmed drift and what is to be done about it. fields: authority's and replica's texts by name."""
+
+    key: str
+    drift: Drift
+    verdict: Verdict
+    action: str
+    fields: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass
+class Report:
+    """One run of one pair, as people and programs read it.
+
+    what: `run`, `dry run`, `adopt`, or `report` (a run before the pair was adopted: it changes nothing).
+    counts: see docs/reference/counts.md. plan: every confirmed drift. seconds: by phase.
+    """
+
+    pair: str
+    what: str
+    number: int = 0
+    cutoff_us: int | None = None
+    counts: Counts = field(default_factory=Counter)
+    plan: list[PlanItem] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    strategy: str = ""
+    adopted: bool = True
+
+    @property
+    def waiting(self) -> int:
+        """Records that need a person: open cases and parked records."""
+        return self.counts["cases"] + self.counts["parked"]
+
+    @property
+    def exit_code(self) -> int:
+        """0 in agreement or repaired, 1 a person is needed."""
+        undone = len(self.plan) if self.what in ("report", "dry run") else 0
+        return 1 if self.waiting or undone or self.counts["pending"] else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain JSON values."""
+        return {
+            "pair": self.pair,
+            "what": self.what,
+            "run": self.number,
+            "cutoff_us": self.cutoff_us,
+            "adopted": self.adopted,
+            "counts": {name: count for name, count in sorted(self.counts.items()) if count},
+            "plan": [
+                {
+                    "key": item.key,
+                    "drift": item.drift,
+                    "verdict": item.verdict,
+                    "action": item.action,
+                    "fields": {name: {"authority": a, "replica": r} for name, (a, r) in item.fields.items()},
+                }
+                for item in self.plan
+            ],
+            "strategy": self.strategy,
+            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
+            "exit_code": self.exit_code,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How one pair is: records by state, cases, the newest runs, and the next command."""
+
+    pair: str
+    adopted: bool
+    counts: Mapping[str, int]
+    cases: int
+    oldest_case_us: int | None
+    oldest_due_us: int | None
+    last_run: Run | None
+    last_success_us: int | None
+    now_us: int
+    word: str
+    next_command: str | None
+    errors: Sequence[str] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 in agreement, 1 a person is needed."""
+        return 1 if self.cases or self.counts.get("parked") or not self.adopted else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One record from its first event to now.
+
+    events: (time in µs, what, detail), oldest first. authority, replica: canonical texts, None where absent.
+    """
+
+    pair: str
+    key: str
+    events: Sequence[tuple[int, str, str]]
+    state: str
+    authority: Mapping[str, str | None] | None
+    replica: Mapping[str, str | None] | None
+    differing: Sequence[str]
+    agree: bool | None
+    verified_until_us: int
+    last_error: str | None
+    cases: Sequence[Case]

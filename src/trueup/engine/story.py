@@ -1,0 +1,67 @@
+"""What people ask afterwards: how a pair is, and what happened to one record."""
+
+from __future__ import annotations
+
+from trueup.engine.records import Records
+from trueup.engine.report import Status, Story
+from trueup.model.record import key_parts, key_text
+from trueup.ports import Archive, Ledger
+
+
+def status(records: Records, ledger: Ledger, archive: Archive) -> Status:
+    """How a pair is, from the state store alone: no side is asked."""
+    name = records.pair.name
+    counts, cases, runs = ledger.counts(name), archive.cases(name), archive.runs(name, limit=50)
+    adopted = records.pair.replica is None or ledger.settled(name)
+    last = runs[0] if runs else None
+    parked = counts.get("parked", 0)
+    word, command = "in agreement", None
+    if not adopted:
+        word, command = "not adopted", f"trueup adopt {name}"
+    elif cases:
+        word = f"{len(cases):,} case{'s' * (len(cases) != 1)} wait"
+        command = f"trueup explain {name} '{cases[0].key}'"
+    elif parked:
+        word, command = f"{parked:,} parked", f"trueup retry {name}"
+    elif last is None:
+        word, command = "never run", f"trueup run {name}"
+    elif last.ended == "failed":
+        word, command = "last run failed", f"trueup run {name}"
+    elif counts.get("pending"):
+        word, command = f"{counts['pending']:,} pending", f"trueup run {name}"
+    return Status(
+        pair=name,
+        adopted=adopted,
+        counts={state: counts.get(state, 0) for state in ("idle", "pending", "parked", "leased")},
+        cases=len(cases),
+        oldest_case_us=min((case.opened_us for case in cases), default=None),
+        oldest_due_us=counts.get("oldest_due_us"),
+        last_run=last,
+        last_success_us=next((run.ended_us for run in runs if run.ended == "done"), None),
+        now_us=ledger.now_us(),
+        word=word,
+        next_command=command,
+        errors=[last.error] if last is not None and last.error else [],
+    )
+
+
+def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Story:
+    """One record's story, and both sides as they are now."""
+    name = records.pair.name
+    key = key_text(key_parts(key))
+    row = ledger.rows(name, [key]).get(key)
+    state = records.read_authority([key])[key]
+    replica = records.read_replica([key]).get(key)
+    return Story(
+        pair=name,
+        key=key,
+        events=ledger.history(name, key),
+        state="unknown" if row is None else str(row.state),
+        authority=state.values,
+        replica=None if replica is None else replica.values,
+        differing=records.differing(state, replica) if records.readable else (),
+        agree=records.agree(state, replica) if records.readable else None,
+        verified_until_us=0 if row is None else row.verified_until,
+        last_error=None if row is None else (row.park_reason or row.last_error),
+        cases=[case for case in archive.cases(name, open_only=False) if case.key == key],
+    )

@@ -1,0 +1,100 @@
+"""Workers: claim, work, finish, and sleep until something is due."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+from trueup.engine.job import JobBatch
+from trueup.engine.records import Records
+from trueup.model.row import Finish
+from trueup.pair import Handlers
+from trueup.ports import Archive, Clock, Ledger
+
+BATCH_WRITTEN = 500
+BATCH_HANDLED = 20
+WAIT_S_MAX = 1.0
+Ends = Counter[str]
+
+
+class Worker:
+    """Works the jobs of some pairs with a few threads; several workers may share a ledger.
+
+    owner: name of this worker in leases. Each thread draws from its own seeded chance.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        archive: Archive,
+        clock: Clock,
+        pairs: Mapping[str, tuple[Records, Handlers]],
+        *,
+        owner: str,
+        seed: int,
+        threads: int = 2,
+    ) -> None:
+        self._ledger, self._archive, self._clock, self._pairs = ledger, archive, clock, pairs
+        self._owner, self._seed, self._threads = owner, seed, threads
+
+    def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
+        """One batch of each pair that has something due; answers how the jobs ended."""
+        ended: list[Finish] = []
+        for name, (records, handlers) in self._pairs.items():
+            pair = records.pair
+            limit = BATCH_HANDLED if handlers.declared or pair.replica is None else BATCH_WRITTEN
+            claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
+            if claims:
+                batch = JobBatch(records, handlers, self._ledger, self._archive, self._clock, chance)
+                ended += batch.work(claims)
+        return ended
+
+    def drain(self, patience_us: int, progress: Callable[[Ends], None] | None = None) -> Ends:
+        """Works until nothing is due within `patience_us`; answers how many jobs ended how."""
+        ends: Ends = Counter()
+        lock = threading.Lock()
+        numbers = count()
+
+        def loop() -> None:
+            chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy
+            while (ended := self.once(chance)) or self._wait(patience_us):
+                with lock:
+                    ends.update(finish.result for finish in ended)
+                    if progress is not None and ended:
+                        progress(ends)
+
+        self._in_threads(loop)
+        return ends
+
+    def serve(self, stop: threading.Event) -> None:
+        """Works until `stop` is set; a batch that has begun is finished."""
+        numbers = count()
+
+        def loop() -> None:
+            chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy
+            while not stop.is_set():
+                if not self.once(chance):
+                    self._ledger.wait(WAIT_S_MAX)
+
+        self._in_threads(loop)
+
+    def _in_threads(self, loop: Callable[[], None]) -> None:
+        if self._threads == 1:
+            loop()
+            return
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="trueup") as pool:
+            for future in [pool.submit(loop) for _ in range(self._threads)]:
+                future.result()
+
+    def _wait(self, patience_us: int) -> bool:
+        """Sleeps until the next record is due; False where that is further away than patience goes."""
+        due_us = self._ledger.next_due_us(list(self._pairs))
+        now_us = self._ledger.now_us()
+        if due_us is None or due_us > now_us + patience_us:
+            return False
+        self._ledger.wait(min(WAIT_S_MAX, max(0.0, (due_us - now_us) / 1e6)))
+        return True

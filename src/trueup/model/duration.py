@@ -1,0 +1,31 @@
+"""Durations as people write them: `10m`, `1h`, `24h`, `2d`, `500ms`, or seconds as a number."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from trueup.errors import ConfigError
+
+_UNITS_US: Final = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z", re.ASCII)
+
+
+def duration_us(value: str | float, what: str = "duration") -> int:
+    """Microseconds of a duration; ConfigError names `what` where it is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return round(value * 1_000_000)
+    if isinstance(value, str) and (found := _DURATION.match(value.strip())):
+        return int(Decimal(found[1]) * _UNITS_US[found[2]])
+    raise ConfigError(f"{what}: {value!r} is not a duration.", hint="Write seconds as a number, or 500ms, 10m, 1h, 2d.")
+
+
+def duration_text(us: int) -> str:
+    """A duration for people, in its two largest units: `4.2 s`, `12 min`, `3 h`, `6 d`."""
+    if us < 60_000_000:
+        return f"{us / 1_000_000:.1f} s"
+    for unit, size_us in (("d", _UNITS_US["d"]), ("h", _UNITS_US["h"]), ("min", _UNITS_US["m"])):
+        if us >= size_us:
+            return f"{us // size_us} {unit}"
+    raise AssertionError(us)

@@ -1,0 +1,241 @@
+"""Declarations: what a pair is, as a value. Nothing here reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from trueup.errors import ConfigError, HandlerError
+from trueup.model.change import DELETE, UPSERT
+from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
+from trueup.model.duration import duration_us
+from trueup.model.kinds import KIND_NAMES
+from trueup.model.record import EXACT, Rule
+from trueup.ports import MarkableSide, Side, WritableSide
+
+Handler = Callable[..., Any]
+ANY_ACTION = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field that a pair compares: its name at the authority, how it is judged, and its kind where declared."""
+
+    name: str
+    rule: Rule = EXACT
+    kind: str | None = None
+
+
+def decimal(
+    name: str,
+    *,
+    places: int | None = None,
+    absolute: Decimal | str | float | None = None,
+    relative: Decimal | str | float | None = None,
+) -> FieldSpec:
+    """A decimal field, rounded to `places` and judged equal within `absolute` or `relative` tolerance."""
+    return FieldSpec(name, Rule(places=places, absolute=_number(absolute), relative=_number(relative)), "decimal")
+
+
+def number(
+    name: str, *, absolute: Decimal | str | float | None = None, relative: Decimal | str | float | None = None
+) -> FieldSpec:
+    """A numeric field judged equal within `absolute` or `relative` tolerance, of whatever kind its columns are."""
+    return FieldSpec(name, Rule(absolute=_number(absolute), relative=_number(relative)))
+
+
+def text(name: str, *, trim: bool = False, casefold: bool = False, nfc: bool = False) -> FieldSpec:
+    """A text field, judged without surrounding white space, without case, or in Unicode form C."""
+    return FieldSpec(name, Rule(trim=trim, casefold=casefold, nfc=nfc), "text")
+
+
+def timestamp(name: str, *, seconds: Decimal | str | float) -> FieldSpec:
+    """A timestamp field whose values may lie `seconds` apart."""
+    return FieldSpec(name, Rule(seconds=_number(seconds)))
+
+
+def _number(value: Decimal | str | float | None) -> Decimal | None:
+    return None if value is None else Decimal(str(value))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An authority, optionally a replica, how to compare them, and what to do about drift.
+
+    key: the authority's key columns; the keys of the replica are matched by position.
+    fields: what is compared, None for every column that both sides have. rename: authority's column name to
+    replica's. action_field: the field whose value is the action. absent_when: authority states that mean
+    *no record at the replica*. unsynced, mark: the authority's condition for records that still must be
+    handled, and the assignments that say they were. on_drift: verdicts that differ from the defaults.
+    settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
+    counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
+    after: pairs whose records must be done first. sweep, compare: rhythms, as declared.
+    """
+
+    name: str
+    authority: Side
+    replica: Side | None = None
+    key: tuple[str, ...] = ()
+    fields: tuple[FieldSpec, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    action_field: str | None = None
+    absent_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unsynced: str | None = None
+    mark: str | None = None
+    on_drift: Mapping[Drift, Verdict] = field(default_factory=dict)
+    settle_us: int = 0
+    recheck_us: int = 4 * 3_600_000_000
+    jitter: float = 0.5
+    overlap_us: int = 3_600_000_000
+    tries_max: int = 5
+    lease_us: int = 60_000_000
+    sweep: str | None = None
+    compare: str | None = None
+
+    def verdict(self, drift: Drift) -> Verdict:
+        """What is done about a drift of this kind."""
+        return self.on_drift.get(drift, DEFAULT_VERDICTS[drift])
+
+    def means_absent(self, values: Mapping[str, str | None]) -> bool:
+        """Whether this state of the authority's record means that the replica must not have it."""
+        return any(values.get(name) in states for name, states in self.absent_when.items())
+
+    def action(self, values: Mapping[str, str | None]) -> str:
+        """The action that a present record asks for."""
+        return UPSERT if self.action_field is None else (values.get(self.action_field) or UPSERT)
+
+
+def declare(
+    name: str,
+    *,
+    authority: Side,
+    replica: Side | None = None,
+    fields: Sequence[str | FieldSpec] | None = None,
+    ignore: Sequence[str] = (),
+    map: Mapping[str, str] | None = None,  # noqa: A002  the word people use for it
+    action_field: str | None = None,
+    absent_when: Mapping[str, Sequence[str]] | None = None,
+    unsynced: str | None = None,
+    mark: str | None = None,
+    on_drift: Mapping[str, str] | None = None,
+    settle: str | float = "2m",
+    recheck: str | float = "4h",
+    jitter: float = 0.5,
+    overlap: str | float = "1h",
+    tries: int = 5,
+    lease: str | float = "1m",
+    sweep: str | None = None,
+    compare: str | None = None,
+) -> Pair:
+    """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
+    if not authority.key:
+        raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
+    if (unsynced is None) != (mark is None):
+        raise ConfigError(f"pair {name}: unsynced and mark belong together.", hint="Declare both or neither.")
+    if mark is not None and not isinstance(authority, MarkableSide):
+        raise ConfigError(f"pair {name}: the authority can't be marked.", hint="Use a SQL authority for unsynced/mark.")
+    if replica is not None and replica.key and len(replica.key) != len(authority.key):
+        raise ConfigError(
+            f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
+            hint="Declare both keys with the same columns in the same order.",
+        )
+    if not 0 <= jitter <= 1:
+        raise ConfigError(f"pair {name}: jitter is {jitter}.", hint="Give a share between 0 and 1.")
+    if tries < 1:
+        raise ConfigError(f"pair {name}: tries is {tries}.", hint="Give at least 1.")
+    return Pair(
+        name=name,
+        authority=authority,
+        replica=replica,
+        key=tuple(authority.key),
+        fields=None if fields is None else tuple(FieldSpec(f) if isinstance(f, str) else f for f in fields),
+        ignore=tuple(ignore),
+        rename=dict(map or {}),
+        action_field=action_field,
+        absent_when={column: tuple(states) for column, states in (absent_when or {}).items()},
+        unsynced=unsynced,
+        mark=mark,
+        on_drift=_verdicts(name, on_drift or {}),
+        settle_us=duration_us(settle, f"pair {name}: settle"),
+        recheck_us=duration_us(recheck, f"pair {name}: recheck"),
+        jitter=jitter,
+        overlap_us=duration_us(overlap, f"pair {name}: overlap"),
+        tries_max=tries,
+        lease_us=duration_us(lease, f"pair {name}: lease"),
+        sweep=sweep,
+        compare=compare,
+    )
+
+
+def _verdicts(name: str, declared: Mapping[str, str]) -> dict[Drift, Verdict]:
+    found: dict[Drift, Verdict] = {}
+    for drift_name, verdict_name in declared.items():
+        try:
+            drift, verdict = Drift(drift_name), Verdict(verdict_name)
+        except ValueError:
+            raise ConfigError(
+                f"pair {name}: on_drift has {drift_name} = {verdict_name}.",
+                hint=f"Drifts: {', '.join(Drift)}. Verdicts: repair, review.",
+            ) from None
+        if verdict is Verdict.REPAIR and drift not in REPAIRABLE:
+            raise ConfigError(f"pair {name}: {drift} is never repaired by a rule.", hint="Leave it to review.")
+        found[drift] = verdict
+    return found
+
+
+class Handlers:
+    """The handlers of one pair, by action."""
+
+    def __init__(self, pair: str) -> None:
+        self._pair = pair
+        self._by_action: dict[str, Handler] = {}
+
+    def add(self, action: str, handler: Handler) -> None:
+        """Registers; HandlerError where the action has one already."""
+        if action in self._by_action:
+            raise HandlerError(f"pair {self._pair}: action {action} has two handlers.", hint="Keep one of them.")
+        self._by_action[action] = handler
+
+    def find(self, action: str) -> Handler | None:
+        """The handler of this action, else the one for any action, else None."""
+        return self._by_action.get(action) or self._by_action.get(ANY_ACTION)
+
+    @property
+    def declared(self) -> bool:
+        """Whether the pair has handlers of its own (else the built-in writer does the work)."""
+        return bool(self._by_action)
+
+    def check(self, pair: Pair) -> None:
+        """Fails at start, not at the first record: a pair that nothing would act for, an action that is not one."""
+        if not self.declared and not isinstance(pair.replica, WritableSide):
+            raise HandlerError(
+                f"pair {pair.name}: nothing would act on a change.",
+                hint="Declare a handler with @pair.on_change, or give the pair a replica that can be written.",
+            )
+        if self.declared and ANY_ACTION not in self._by_action:
+            self._check_actions(pair)
+
+    def _check_actions(self, pair: Pair) -> None:
+        if pair.action_field is None:
+            lacking = [action for action in (UPSERT,) if action not in self._by_action]
+        else:
+            states = pair.absent_when.get(pair.action_field, ())
+            lacking = [action for action in states if action not in self._by_action]
+        if lacking:
+            raise HandlerError(
+                f"pair {pair.name}: action {lacking[0]} has no handler.",
+                hint=f'Declare one with @pair.on("{lacking[0]}"), or @pair.on_change for any action.',
+            )
+
+
+def check_kind(name: str) -> str:
+    """The kind name itself; ConfigError where there is no such kind."""
+    if name not in KIND_NAMES:
+        raise ConfigError(f"there is no kind {name!r}.", hint=f"Kinds: {', '.join(KIND_NAMES)}.")
+    return name
+
+
+__all__ = ["DELETE", "UPSERT", "FieldSpec", "Handlers", "Pair", "decimal", "declare", "number", "text", "timestamp"]

@@ -1,0 +1,327 @@
+"""A project: the pairs, systems and state that belong together, bound to real adapters."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import secrets
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from trueup.engine.clock import SystemClock
+from trueup.engine.records import Records
+from trueup.engine.report import Report, Status, Story
+from trueup.engine.run import Phase, Progress, Reconciliation, RunOptions
+from trueup.engine.story import explain, status
+from trueup.engine.worker import Ends, Worker
+from trueup.environment import expand
+from trueup.errors import ConfigError, StateError
+from trueup.model.change import Change, Origin, Outcome
+from trueup.pair import ANY_ACTION, Handler, Handlers, Pair, declare
+from trueup.ports import Archive, Clock, Ledger, Side
+
+if TYPE_CHECKING:
+    from trueup.config import FileOptions, ProjectConfig, TableOptions
+
+STATE_DEFAULT = "sqlite:///trueup.db"
+
+
+class BoundPair:
+    """A pair of a project: handlers, the live path, and runs."""
+
+    def __init__(self, project: Project, pair: Pair) -> None:
+        self._project = project
+        self.pair = pair
+        self.handlers = Handlers(pair.name)
+        self.records = Records(pair)
+
+    @property
+    def name(self) -> str:
+        """The pair's name."""
+        return self.pair.name
+
+    def on(self, *actions: str) -> Callable[[Handler], Handler]:
+        """Declares the handler of these actions: `handler(change)` or `handler(change, replica)`."""
+
+        def register(handler: Handler) -> Handler:
+            for action in actions:
+                self.handlers.add(action, handler)
+            return handler
+
+        return register
+
+    def on_change(self, handler: Handler) -> Handler:
+        """Declares the handler of every action that has none of its own."""
+        self.handlers.add(ANY_ACTION, handler)
+        return handler
+
+    def offer(
+        self,
+        values: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        *,
+        deleted: bool = False,
+        connection: Any = None,
+    ) -> list[Outcome]:
+        """Tells the ledger that the authority changed these records; what is old or known is dropped.
+
+        values: one record or several, by the authority's column names. Without the version or some field the
+        worker reads the record again. deleted: the authority deleted it (the key is enough). connection: an
+        open transaction to join; the state store must live in that database.
+        """
+        rows = [values] if isinstance(values, Mapping) else list(values)
+        changes = [self.records.change_of(row, deleted=deleted, origin=Origin.EVENT) for row in rows]
+        return self._project.ledger.offer(changes, connection=connection)
+
+    def adopt(
+        self,
+        *,
+        backfill: bool = False,
+        trust_authority: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Compares once and stores what agrees as the baseline; later drift then tells who moved."""
+        options = RunOptions(
+            adopt=True, dry_run=dry_run, backfill=backfill, trust_authority=trust_authority,
+            memory_mb=self._project.memory_mb,
+        )  # fmt: skip
+        if self.pair.replica is None:
+            raise ConfigError(
+                f"pair {self.name} has no replica to adopt.",
+                hint=f"Its first run sets the baseline: trueup run {self.name}",
+            )
+        return self._reconcile(options, progress)
+
+    def run(
+        self,
+        only: Phase | None = None,
+        *,
+        dry_run: bool = False,
+        enqueue: bool = False,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Reconciles the pair: sweeps, compares, confirms, repairs what is safe, asks about the rest."""
+        options = RunOptions(only=only, dry_run=dry_run, enqueue=enqueue, memory_mb=self._project.memory_mb)
+        return self._reconcile(options, progress)
+
+    def _reconcile(self, options: RunOptions, progress: Progress | None) -> Report:
+        self.handlers.check(self.pair)
+        project = self._project
+        worker = project.worker([self.name])
+        return Reconciliation(
+            self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(), progress
+        ).perform()
+
+    def perform(self, key: str) -> Ends:
+        """Works the one record with this key text now, if it is wanted and nobody else works on it."""
+        ended = self._project.worker([self.name]).once(self._project.chance(), [key])
+        return Ends(finish.result for finish in ended)
+
+    def retry(self, keys: Sequence[str] | None = None) -> int:
+        """Gives parked records (all, or these) another life: they are read again and worked; answers how many."""
+        ledger = self._project.ledger
+        parked = [row for rows in ledger.scan(self.name, "parked") for row in rows]
+        chosen = [row for row in parked if keys is None or row.key in keys]
+        changes = [Change(self.name, row.key, row.wish_action or "upsert", origin=Origin.REVIEW) for row in chosen]
+        return sum(outcome.accepted for outcome in ledger.offer(changes)) if changes else 0
+
+    def status(self) -> Status:
+        """How the pair is, from the state store alone."""
+        return status(self.records, self._project.ledger, self._project.archive)
+
+    def explain(self, key: str) -> Story:
+        """The story of the record with this key text, and both sides as they are now."""
+        return explain(self.records, self._project.ledger, self._project.archive, key)
+
+
+class Project:
+    """Pairs and the state they share. Nothing is read or written before the first use.
+
+    state: `sqlite:///trueup.db` by default. seed: of jitter; random where None. memory_mb: for comparisons.
+    """
+
+    def __init__(
+        self,
+        state: str = STATE_DEFAULT,
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        threads: int = 2,
+        memory_mb: int = 512,
+    ) -> None:
+        self.state = expand(state, "state")
+        self.clock: Clock = clock or SystemClock()
+        self.memory_mb = memory_mb
+        self._random = random.Random(secrets.randbits(64) if seed is None else seed)  # noqa: S311  jitter
+        self._threads = threads
+        self._pairs: dict[str, BoundPair] = {}
+        self._store: tuple[Ledger, Archive] | None = None
+
+    @property
+    def pairs(self) -> Mapping[str, BoundPair]:
+        """The pairs by name."""
+        return self._pairs
+
+    def pair(self, name: str, **declaration: Any) -> BoundPair:
+        """Declares a pair; options: `trueup.pair.declare`. ConfigError where the name is taken."""
+        if name in self._pairs:
+            raise ConfigError(f"there are two pairs {name}.", hint="Give each pair its own name.")
+        bound = BoundPair(self, declare(name, **declaration))
+        self._pairs[name] = bound
+        return bound
+
+    def find(self, name: str) -> BoundPair:
+        """The pair of this name; ConfigError lists the names there are."""
+        if name not in self._pairs:
+            known = ", ".join(sorted(self._pairs)) or "none"
+            raise ConfigError(f"there is no pair {name}.", hint=f"Pairs: {known}.")
+        return self._pairs[name]
+
+    @property
+    def ledger(self) -> Ledger:
+        """The state store's ledger, opened at the first use."""
+        return self._open()[0]
+
+    @property
+    def archive(self) -> Archive:
+        """The state store's runs, cursors and cases."""
+        return self._open()[1]
+
+    def _open(self) -> tuple[Ledger, Archive]:
+        if self._store is None:
+            self._store = open_store(self.state, self.clock)
+        return self._store
+
+    def worker(self, pairs: Sequence[str] | None = None, *, threads: int | None = None) -> Worker:
+        """A worker for these pairs, or for all; a pair that nothing would act for fails here."""
+        chosen = [self.find(name) for name in (pairs or list(self._pairs))]
+        for bound in chosen:
+            bound.handlers.check(bound.pair)
+        return Worker(
+            self.ledger,
+            self.archive,
+            self.clock,
+            {bound.name: (bound.records, bound.handlers) for bound in chosen},
+            owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
+            seed=self._random.getrandbits(64),
+            threads=self._threads if threads is None else threads,
+        )
+
+    def chance(self) -> random.Random:
+        """A generator seeded from the project's."""
+        return random.Random(self._random.getrandbits(64))  # noqa: S311  jitter, not secrecy
+
+    def close(self) -> None:
+        """Gives back every connection."""
+        if self._store is not None:
+            self._store[0].close()
+            self._store[1].close()
+            self._store = None
+        for bound in self._pairs.values():
+            bound.pair.authority.close()
+            if bound.pair.replica is not None:
+                bound.pair.replica.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_store(url: str, clock: Clock) -> tuple[Ledger, Archive]:
+    """The ledger and archive at this URL."""
+    if url == "memory:":
+        from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415  adapters load when used
+
+        return MemoryLedger(clock), MemoryArchive()
+    if url.startswith("sqlite:"):
+        from trueup.stores.sql import open_sqlite  # noqa: PLC0415
+
+        return open_sqlite(url, clock)
+    raise StateError(f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db.")
+
+
+def load(spec: str | None) -> Project:
+    """The project that `--project` names: a module that holds one Project, or a trueup.toml."""
+    spec = spec or os.environ.get("TRUEUP_PROJECT") or "trueup.toml"
+    if spec.endswith(".toml"):
+        from trueup.config import load as load_config  # noqa: PLC0415  the CLI starts without pydantic
+
+        return from_config(load_config(Path(spec)))
+    name, _, attribute = spec.partition(":")
+    try:
+        with _importing(Path.cwd()):
+            module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise ConfigError(f"there is no module {name}.", hint="Name a Python module or a trueup.toml.") from None
+    return _project_in(module, name, attribute)
+
+
+def from_config(config: ProjectConfig) -> Project:
+    """The project that a trueup.toml describes."""
+    project = Project(config.state)
+    for name, options in config.pair.items():
+        bound = project.pair(
+            name,
+            authority=_side(options.authority),
+            replica=None if options.replica is None else _side(options.replica),
+            **options.declaration(),
+        )
+        for action, function in options.functions.items():
+            bound.handlers.add(action, _function(function, config.folder))
+    return project
+
+
+def _side(options: TableOptions | FileOptions) -> Side:
+    chosen = options.model_dump(exclude_none=True)
+    if "url" in chosen:
+        from trueup.sides.sql import Sql  # noqa: PLC0415  adapters load when used
+
+        return Sql(chosen.pop("url"), **chosen)
+    from trueup.sides.files import File  # noqa: PLC0415
+
+    return File(chosen.pop("path"), **chosen)
+
+
+def _function(spec: str, folder: Path) -> Handler:
+    module, _, attribute = spec.partition(":")
+    try:
+        with _importing(folder):
+            found: Any = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"handler {spec} can't be loaded: {error}.", hint="Write it as module:function.") from error
+    if not callable(found):
+        raise ConfigError(f"handler {spec} is not a function.", hint="Write it as module:function.")
+    return cast(Handler, found)
+
+
+@contextmanager
+def _importing(folder: Path) -> Iterator[None]:
+    """Imports look in this folder too, as they do for a script that lies there."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.pop(0)
+
+
+def _project_in(module: Any, name: str, attribute: str) -> Project:
+    found = [value for key, value in vars(module).items() if isinstance(value, Project) and attribute in ("", key)]
+    distinct = list({id(project): project for project in found}.values())
+    if len(distinct) != 1:
+        hint = f"Name one: --project {name}:project" if distinct else "Create one: project = trueup.Project()"
+        raise ConfigError(f"module {name} holds {len(distinct)} projects.", hint=hint)
+    return distinct[0]
