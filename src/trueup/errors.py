@@ -17,6 +17,8 @@ live in `trueup.model.outcome`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TrueupError(Exception):
     """What happened and to what, in one sentence; `hint` says what to do next.
@@ -67,3 +69,17 @@ class LeaseLost(TrueupError):
 
 class HandlerError(TrueupError):
     """A handler is missing, is declared twice, or was used against its rules."""
+
+
+def did_you_mean(name: str, known: Iterable[str], what: str) -> str:
+    """A hint for a name that is not known: the closest known one, else all of them.
+
+    what: plural of what they are, such as "Columns".
+    """
+    from difflib import get_close_matches  # noqa: PLC0415  needed only where something is wrong
+
+    names = list(known)
+    close = get_close_matches(name.lower(), [each.lower() for each in names], n=1)
+    if close:
+        return f"Did you mean {next(each for each in names if each.lower() == close[0])!r}?"
+    return f"{what}: {', '.join(names)}." if names else f"There are no {what.lower()}."

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from trueup.errors import SideError
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.kinds import Column
@@ -82,6 +83,18 @@ class Side(Protocol):
     """
 
     @property
+    def label(self) -> str:
+        """A short name for people; never holds a password."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The declared key columns; may be empty where `describe` finds a primary key."""
+
+    @property
+    def version(self) -> str | None:
+        """The declared version column. On a replica it is the precondition of writes."""
+
+    @property
     def capabilities(self) -> Capabilities:
         """What this side can do."""
 
@@ -104,6 +117,31 @@ class Side(Protocol):
 
     def close(self) -> None:
         """Gives back connections and file handles; safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashSum:
+    """All records of a side in three numbers.
+
+    count: records. total: sum of their hashes over key and fields. function: the hash function by name, down to
+    the engine's version, the columns' types and whatever else bears on it: equal names mean equal functions.
+    """
+
+    count: int
+    total: int
+    function: str
+
+
+@runtime_checkable
+class HashingSide(Side, Protocol):
+    """A side that can hash its records where they are."""
+
+    def hash_sum(self, projection: Projection) -> HashSum | None:
+        """Count and hash sum of every record; None where that would not be certain.
+
+        Certain means: under an equal `function`, records whose canonical values differ have different hashes (up
+        to chance), and no two records share a key.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +194,36 @@ class MarkableSide(Side, Protocol):
 
         Answers (whether a row was updated, its version as read back in the same transaction).
         """
+
+    def selects(self, projection: Projection, keys: Sequence[str], condition: str) -> set[str]:
+        """Which of these records the side's own condition selects now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A table as its keeper should know it.
+
+    unique_key: the system itself refuses a second record with the same key. key_index, version_index: reading
+    by key, or what changed since, need not read everything. make_key, make_version: the statements that would
+    create what is missing; make_version is None where no version is declared.
+    """
+
+    unique_key: bool
+    key_index: bool
+    version_index: bool
+    make_key: str
+    make_version: str | None
+
+
+@runtime_checkable
+class ExaminableSide(Side, Protocol):
+    """A side that can be asked, before a run, for what a run will need."""
+
+    def examine(self) -> Examined:
+        """Whether key and version are indexed."""
+
+    def refused_write(self) -> SideError | None:
+        """Why records could not be written, or None where they could; changes nothing."""
 
 
 class Ledger(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from school import School, key, person
+
 from trueup.model.change import Outcome
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from school import School, key, person
+
 from trueup import Reject, Retry, context
 from trueup.errors import HandlerError, LeaseLost, Unreachable
 from trueup.project import Project

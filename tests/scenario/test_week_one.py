@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from trueup import Reject
 from trueup.errors import ConfigError
 from trueup.model.change import Outcome

@@ -38,6 +38,9 @@ from trueup.model.times import (
 ODD: Final = "!"
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d*)\Z", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
+_HEX = re.compile(r"(?:\\x|0x)?((?:[0-9a-f]{2})*)\Z", re.IGNORECASE | re.ASCII)
+_UUID = re.compile(r"(?:urn:uuid:)?\{?([0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12})\}?\Z", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = {
     "nan": "nan", "inf": "infinity", "+inf": "infinity", "infinity": "infinity", "+infinity": "infinity",
     "-inf": "-infinity", "-infinity": "-infinity",
@@ -45,7 +48,9 @@ _SPECIAL = {
 _FALSE, _TRUE = frozenset(("0", "f", "false")), frozenset(("1", "t", "true"))
 # PostgreSQL's numeric holds 131,072 digits before the point and 16,383 after: the widest we know.
 _DIGITS_MAX: Final = 150_000
-_WIDE = decimal.Context(prec=2 * _DIGITS_MAX, rounding=decimal.ROUND_HALF_UP)
+# Python refuses to convert longer texts to int; Decimal has no such limit.
+_INT_DIGITS_MAX: Final = 4_000
+WIDE = decimal.Context(prec=2 * _DIGITS_MAX, rounding=decimal.ROUND_HALF_UP)
 
 
 class _Unfit(Exception):
@@ -62,7 +67,7 @@ def canonical_text(value: object, kind: Kind, zone: ZoneInfo | None = None) -> s
         return None
     try:
         return _RULES[kind.name](value, kind, zone)
-    except (_Unfit, ValueError, OverflowError, decimal.InvalidOperation):
+    except (_Unfit, ValueError, ArithmeticError, RecursionError):
         return ODD + plain_text(value)
 
 
@@ -78,16 +83,31 @@ def plain_text(value: object) -> str:
     if isinstance(value, str):
         return value
     kind = kind_of(value)
-    return str(value) if kind is TEXT else (canonical_text(value, kind) or "")
+    if kind is not TEXT:
+        try:
+            return _RULES[kind.name](value, kind, None)
+        except (_Unfit, ValueError, ArithmeticError, RecursionError):
+            pass
+    return _python_text(value)
+
+
+def _python_text(value: object) -> str:
+    try:
+        return str(value)
+    except (ValueError, RecursionError):
+        return f"<{type(value).__name__}>"
 
 
 def _boolean(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
-    text = value.strip().lower() if isinstance(value, str) else str(value).lower()
-    text = text.removesuffix(".0") if isinstance(value, float | decimal.Decimal) else text
-    if text in _TRUE:
-        return "true"
-    if text in _FALSE:
-        return "false"
+    match value:
+        case bool() | int() | float() | decimal.Decimal() if value in (0, 1):
+            return "true" if value else "false"
+        case str():
+            text = value.strip().lower()
+            if text in _TRUE:
+                return "true"
+            if text in _FALSE:
+                return "false"
     raise _Unfit
 
 
@@ -101,18 +121,18 @@ def _integer(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
         if not re.match(r"-?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?\Z", value, re.ASCII):
             raise _Unfit
     number = _to_decimal(value)
-    if not number.is_finite() or number != number.to_integral_value(context=_WIDE):
+    if not number.is_finite() or number != number.to_integral_value(context=WIDE):
         raise _Unfit
     return _decimal_text(number)
 
 
 def _int_text(value: int) -> str:
     # str() of a huge int is quadratic and refused above 4,300 digits; Decimal has no such limit.
-    return str(value) if value.bit_length() < 10_000 else str(_WIDE.create_decimal(value))
+    return str(value) if value.bit_length() < 10_000 else str(WIDE.create_decimal(value))
 
 
 def _decimal(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
-    number = _to_decimal(value)
+    number = _to_decimal(value, kind.bits)
     if number.is_nan():
         return "nan"
     if number.is_infinite():
@@ -120,23 +140,23 @@ def _decimal(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     return _decimal_text(number)
 
 
-def _to_decimal(value: object) -> decimal.Decimal:
+def _to_decimal(value: object, bits: int = 64) -> decimal.Decimal:
     match value:
         case decimal.Decimal():
             return value
         case bool():
             return decimal.Decimal(int(value))
         case int():
-            return _WIDE.create_decimal(value)
+            return WIDE.create_decimal(value)
         case float():
             # Through the shortest text: the double nearest to 0.1 means 0.1, not 0.1000000000000000055….
-            return decimal.Decimal(repr(value))
+            return decimal.Decimal(float_text(value, bits))
         case str():
             text = value.strip()
             if special := _SPECIAL.get(text.lower()):
                 return decimal.Decimal(special)
             if _NUMBER.match(text):
-                return _WIDE.create_decimal(text)
+                return WIDE.create_decimal(text)
     raise _Unfit
 
 
@@ -157,25 +177,26 @@ def round_decimal_text(text: str, places: int) -> str:
     if text.startswith(ODD) or text in ("nan", "infinity", "-infinity"):
         return text
     exponent = decimal.Decimal(1).scaleb(-places)
-    return _decimal_text(_WIDE.create_decimal(text).quantize(exponent, context=_WIDE))
+    return _decimal_text(WIDE.create_decimal(text).quantize(exponent, context=WIDE))
 
 
 def _float(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
-    match value:
-        case float() | int() | decimal.Decimal():
-            number = float(value)
-        case str():
-            text = value.strip().lower()
-            if text not in _SPECIAL and not _NUMBER.match(text):
-                raise _Unfit
-            number = float(text)
-        case _:
-            raise _Unfit
+    if isinstance(value, str):
+        value = _to_decimal(value)
+    if not isinstance(value, float | int | decimal.Decimal):
+        raise _Unfit
+    number = float(value)
+    # A finite number beyond the widest float is not infinity.
+    if math.isinf(number) and value != number:
+        raise _Unfit
     return float_text(number, kind.bits)
 
 
 def float_text(number: float, bits: int = 64) -> str:
-    """The shortest decimal text that reads back as the same float; -0 is 0."""
+    """The shortest decimal text that reads back as the same float; -0 is 0.
+
+    Raises OverflowError for a finite number that 32 bits can't hold.
+    """
     if math.isnan(number):
         return "nan"
     if math.isinf(number):
@@ -186,17 +207,14 @@ def float_text(number: float, bits: int = 64) -> str:
 
 
 def _shortest_float32(number: float) -> str:
-    try:
-        packed = struct.pack("f", number)
-    except OverflowError:
-        return "infinity" if number > 0 else "-infinity"
-    exact: float = struct.unpack("f", packed)[0]
+    packed = struct.pack("<f", number)
+    exact: float = struct.unpack("<f", packed)[0]
     if exact == 0:
         return "0"
     for digits in range(1, 10):
         short = float(f"{exact:.{digits}g}")
         try:
-            if struct.pack("f", short) == packed:
+            if struct.pack("<f", short) == packed:
                 return repr(short)
         except OverflowError:
             continue
@@ -210,8 +228,8 @@ def _text(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
 def _bytes(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
-    if isinstance(value, str):
-        return bytes.fromhex(value.removeprefix("\\x").removeprefix("0x")).hex()
+    if isinstance(value, str) and (found := _HEX.match(value.strip())):
+        return found[1].lower()
     raise _Unfit
 
 
@@ -220,8 +238,9 @@ def _uuid(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return str(uuid.UUID(bytes=bytes(value)))
-    if isinstance(value, str):
-        return str(uuid.UUID(value.strip()))
+    # uuid.UUID alone would take signs, blanks and underscores for digits.
+    if isinstance(value, str) and (found := _UUID.match(value.strip().lower())):
+        return str(uuid.UUID(found[1]))
     raise _Unfit
 
 
@@ -283,8 +302,16 @@ def _json(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
 def parse_json(text: str | bytes) -> Any:
     """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
     return json.loads(
-        text, parse_float=_WIDE.create_decimal, object_pairs_hook=_unique_keys, parse_constant=_no_constant
+        text,
+        parse_float=WIDE.create_decimal,
+        parse_int=_parse_int,
+        object_pairs_hook=_unique_keys,
+        parse_constant=_no_constant,
     )
+
+
+def _parse_int(digits: str) -> int | decimal.Decimal:
+    return int(digits) if len(digits) < _INT_DIGITS_MAX else WIDE.create_decimal(digits)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -310,33 +337,37 @@ def _json_parts(value: object) -> list[str]:
                 raise _Unfit
             return [_decimal_text(number)]
         case str():
-            return [json.dumps(value, ensure_ascii=False)]
+            return [_json_string(value)]
         case Mapping():
-            parts = ["{"]
-            for name in sorted(str(key) for key in value):
-                parts += [json.dumps(name, ensure_ascii=False), ":", *_json_parts(value[name]), ","]
-            return [*parts[: -1 if len(parts) > 1 else None], "}"]
-        case Sequence():
-            parts = ["["]
-            for item in value:
-                parts += [*_json_parts(item), ","]
-            return [*parts[: -1 if len(parts) > 1 else None], "]"]
-    return _json_parts(plain_text(value))
+            named = _unique_keys([(plain_text(name), each) for name, each in value.items()])
+            members = [[_json_string(name), ":", *_json_parts(named[name])] for name in sorted(named)]
+            return ["{", *_separated(members), "}"]
+        case list() | tuple():
+            return ["[", *_separated([_json_parts(each) for each in value]), "]"]
+    return [_json_string(plain_text(value))]
+
+
+def _separated(groups: list[list[str]]) -> list[str]:
+    return [part for at, group in enumerate(groups) for part in ([",", *group] if at else group)]
+
+
+def _json_string(value: str) -> str:
+    # Half a surrogate pair is legal JSON when escaped, but has no UTF-8 form.
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _array(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     items = parse_json(value) if isinstance(value, str) else value
-    if not isinstance(items, Sequence) or isinstance(items, str | bytes):
+    if not isinstance(items, list | tuple):
         raise _Unfit
-    return json.dumps(_array_items(items, kind.item or TEXT, zone), ensure_ascii=False, separators=(",", ":"))
+    return "".join(_json_parts(_array_items(items, kind.element, zone)))
 
 
-def _array_items(items: Sequence[object], item: Kind, zone: ZoneInfo | None) -> list[Any]:
-    nested = isinstance(items, Sequence) and not isinstance(items, str)
+def _array_items(items: Sequence[object], element: Kind, zone: ZoneInfo | None) -> list[Any]:
+    # A list among JSON elements is a JSON value, not one more dimension.
+    nesting = list | tuple if element.name != "json" else ()
     return [
-        _array_items(each, item, zone)
-        if nested and isinstance(each, list | tuple)
-        else canonical_text(each, item, zone)
+        _array_items(each, element, zone) if isinstance(each, nesting) else canonical_text(each, element, zone)
         for each in items
     ]
 

@@ -33,7 +33,7 @@ VERIFY_PRIORITY: Final = 5
 
 
 class Outcome(enum.StrEnum):
-    """What the ledger did with an offered change (DESIGN: the offer table)."""
+    """What the ledger did with an offered change (the offer table, docs/concepts/ledger.md)."""
 
     PENDING = "pending"  # accepted: the record will be worked on
     REFETCH = "refetch"  # accepted; the worker reads the authority and acts on what is there

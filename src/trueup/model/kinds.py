@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from trueup.errors import SchemaError
+from trueup.errors import ConfigError, SchemaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +25,7 @@ class Kind:
 
     scale: decimal only, digits after the point a column holds; None where it is not bounded.
     precision: decimal only, digits in all; None where it is not bounded.
-    bits: float only, 32 or 64.
+    bits: 32 or 64, of a float, or of the float that is met as a decimal.
     aware: timestamp only; True for instants (UTC), False for wall-clock times without a zone.
     item: array only, the kind of the elements.
     """
@@ -34,6 +36,12 @@ class Kind:
     bits: int = 64
     aware: bool = False
     item: Kind | None = None
+
+    @property
+    def element(self) -> Kind:
+        """The kind of an array's innermost elements: engines differ in whether dimensions are part of a type."""
+        kind = self.item or TEXT
+        return kind.element if kind.name == "array" else kind
 
     def __str__(self) -> str:
         match self.name:
@@ -87,6 +95,35 @@ INSTANT = Kind("timestamp", aware=True)
 INTERVAL = Kind("interval")
 JSON = Kind("json")
 ENUM = Kind("enum")
+
+_SPELLED = {
+    "float32": Kind("float", bits=32),
+    "instant": INSTANT,
+    "timestamp with zone": INSTANT,
+    "timestamp without zone": TIMESTAMP,
+}
+_DECIMAL_SPELLED = re.compile(r"decimal\((any|\d+),\s*(\d+)\)", re.ASCII)
+
+
+def kind_named(spelled: str | Kind) -> Kind:
+    """The kind that a declaration names: `integer`, `decimal(12,2)`, `instant`, `float32`, `array of date`.
+
+    Understands whatever `str(kind)` prints. Raises ConfigError where it is none.
+    """
+    if isinstance(spelled, Kind):
+        return spelled
+    name = spelled.strip().lower()
+    if name in _SPELLED:
+        return _SPELLED[name]
+    if name.startswith("array of "):
+        return Kind("array", item=kind_named(name.removeprefix("array of ")))
+    if found := _DECIMAL_SPELLED.fullmatch(name):
+        return Kind("decimal", scale=int(found[2]), precision=None if found[1] == "any" else int(found[1]))
+    if name in KIND_NAMES:
+        return Kind(name)
+    close = difflib.get_close_matches(name, [*KIND_NAMES, *_SPELLED], n=1)
+    hint = f"Did you mean {close[0]}?" if close else f"Kinds are {', '.join((*KIND_NAMES, 'instant', 'float32'))}."
+    raise ConfigError(f"{spelled!r} is not a kind of value.", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +179,7 @@ def common_kind(left: Column, right: Column) -> tuple[Kind, bool]:
         name = _PAIRS.get(frozenset((a.name, b.name)))
         if name is None:
             raise _incomparable(left, right)
-        kind = Kind(name, aware=a.aware or b.aware)
+        kind = Kind(name, bits=min(a.bits, b.bits), aware=a.aware or b.aware)
     native = left.native and right.native and kind.arrow() is not None and _no_parsing(a, b, kind)
     return kind, native
 
@@ -161,15 +198,15 @@ def _same_name(left: Column, right: Column) -> Kind:
         case "timestamp" if a.aware != b.aware:
             raise _incomparable(left, right)
         case "array":
-            item, _ = common_kind(Column(left.name, a.item or TEXT), Column(right.name, b.item or TEXT))
+            item, _ = common_kind(Column(left.name, a.element), Column(right.name, b.element))
             return Kind("array", item=item)
         case _:
             return a
 
 
 def _no_parsing(a: Kind, b: Kind, kind: Kind) -> bool:
-    """Whether Arrow alone brings both columns to `kind`: same name, or text that stays text."""
-    return all(k.name == kind.name or {k.name, kind.name} <= {"text", "enum"} for k in (a, b))
+    """Whether Arrow alone brings both columns to `kind`: same name and width, or text that stays text."""
+    return all((k.name == kind.name and k.bits == kind.bits) or {k.name, kind.name} <= {"text", "enum"} for k in (a, b))
 
 
 def _incomparable(left: Column, right: Column) -> SchemaError:

@@ -18,6 +18,7 @@ from trueup.model.row import NEVER_US, Baseline, Claim, Finish, Row, State, new_
 
 ATTEMPTED_KEPT: Final = 16
 ERROR_CHARACTERS_MAX: Final = 500
+WORKER_DIED: Final = "worker died: the job ended its process each time"
 
 
 def offer(row: Row | None, change: Change, now_us: int, *, young: bool) -> tuple[Outcome, Row | None]:
@@ -28,11 +29,11 @@ def offer(row: Row | None, change: Change, now_us: int, *, young: bool) -> tuple
     if change.judged_revision is not None:
         if _moved(row, change, now_us):
             return Outcome.OVERTAKEN, None
-        return _refetch(row, change, now_us)
+        return _refetch(row, change, now_us, decided=True)
+    if change.unsynced and (row is None or row.undisturbed(now_us)):
+        return _refetch(row, change, now_us, decided=True)
     if change.unsynced and row is not None and row.state is State.PARKED:
         return Outcome.SAME, None
-    if change.unsynced and (row is None or row.undisturbed(now_us)):
-        return _refetch(row, change, now_us)
     if row is None:
         return _refetch(None, change, now_us) if change.version is None or young else _newer(None, change, now_us)
     return _versioned(row, change, now_us, young=young)
@@ -50,9 +51,11 @@ def _versioned(row: Row, change: Change, now_us: int, *, young: bool) -> tuple[O
         return Outcome.STALE, None
     if leased and (equals_wanted or equals_done):
         return _refetch(row, change, now_us)
-    if equals_wanted or (equals_done and wanted):
+    if equals_wanted or (equals_done and row.state is State.PENDING):
         return _same(row, change, now_us)
-    if equals_done:
+    if equals_done and row.state is State.PARKED and change.version != row.wish_version:
+        return Outcome.SAME, None  # what was done before says nothing about the wish that is parked
+    if equals_done and row.state is State.IDLE:
         return (Outcome.FRESH, None) if now_us < row.verified_until else _verify(row, change, now_us)
     if change.version in (row.done_version, row.wish_version if wanted else None):
         return _refetch(row, change, now_us)
@@ -60,7 +63,10 @@ def _versioned(row: Row, change: Change, now_us: int, *, young: bool) -> tuple[O
 
 
 def _touched(row: Row, now_us: int) -> Row:
-    return replace(row, revision=row.revision + 1, touched_at=now_us)
+    row = row.copy()
+    row.revision += 1
+    row.touched_at = now_us
+    return row
 
 
 def _moved(row: Row | None, change: Change, now_us: int) -> bool:
@@ -97,7 +103,9 @@ def _not_newer_than_delete(row: Row, version: int, wanted: bool) -> bool:
 def _same(row: Row, change: Change, now_us: int) -> tuple[Outcome, Row | None]:
     if change.origin >= row.priority or row.state is State.PARKED:
         return Outcome.SAME, None
-    return Outcome.SAME, replace(_touched(row, now_us), priority=int(change.origin))
+    row = _touched(row, now_us)
+    row.priority = int(change.origin)
+    return Outcome.SAME, row
 
 
 def _verify(row: Row, change: Change, now_us: int) -> tuple[Outcome, Row]:
@@ -113,8 +121,7 @@ def _newer(row: Row | None, change: Change, now_us: int) -> tuple[Outcome, Row]:
     return (Outcome.COALESCED if coalesced else Outcome.PENDING), row
 
 
-def _refetch(row: Row | None, change: Change, now_us: int) -> tuple[Outcome, Row]:
-    decided = change.judged_revision is not None or change.unsynced
+def _refetch(row: Row | None, change: Change, now_us: int, *, decided: bool = False) -> tuple[Outcome, Row]:
     row = _wish(row, change, now_us)
     row.refetch = True
     if decided:
@@ -124,14 +131,16 @@ def _refetch(row: Row | None, change: Change, now_us: int) -> tuple[Outcome, Row
 
 def _wish(row: Row | None, change: Change, now_us: int) -> Row:
     """The row wanting `change`: due now, tries afresh, the place in the queue and the higher urgency kept."""
-    row = _touched(new_row(change.pair, change.key, now_us) if row is None else row, now_us)
+    row = new_row(change.pair, change.key, now_us) if row is None else _touched(row, now_us)
     waiting = row.state is not State.IDLE
-    row.priority = min(row.priority, int(change.origin)) if waiting and not row.verify else int(change.origin)
+    row.priority = min(row.priority, int(change.origin)) if waiting else int(change.origin)
     row.queued_at = row.queued_at if waiting else now_us
+    # A wish that any other offer shares is no longer for the unsynced condition alone to withdraw.
+    row.unsynced = change.unsynced and (row.unsynced or not waiting)
     if not (waiting and change.version is not None and _older(change.version, row.wish_version)):
         row.wish_action, row.wish_version = change.action, change.version
         row.wish_digest, row.wish_payload = change.digest, change.payload
-        row.wish_origin, row.unsynced = int(change.origin), change.unsynced
+        row.wish_origin = int(change.origin)
     row.judged_replica = change.judged_replica
     row.state, row.due_at, row.tries, row.verify = State.PENDING, now_us, 0, False
     row.park_reason, row.rejected, row.waits_for, row.lagging = None, False, None, None
@@ -141,17 +150,23 @@ def _wish(row: Row | None, change: Change, now_us: int) -> Row:
     return row
 
 
+def claimable(row: Row, now_us: int, *, named: bool = False) -> bool:
+    """Whether the row may be claimed now; named: asked for by key, so that its due time does not matter."""
+    return row.state is State.PENDING and (row.lease_until if named else row.ready_at) <= now_us
+
+
 def claim(row: Row, owner: str, now_us: int, lease_us: int, tries_max: int) -> tuple[Claim | None, Row]:
     """Leases a due row to `owner`, or parks it where its tries are spent. The try counts before any work."""
     row = _touched(row, now_us)
     if row.tries >= tries_max:
-        row.state, row.lease_owner = State.PARKED, None
-        row.park_reason = row.last_error or "worker died: the job ended its process each time"
+        # A lease that its holder never ended: not even the holder could say what went wrong.
+        row.park_reason = WORKER_DIED if row.lease_owner is not None else row.last_error or "out of tries"
+        row.state, row.lease_owner, row.lease_until = State.PARKED, None, 0
         return None, row
     row.fence += 1
     row.tries += 1
     row.lease_owner, row.lease_until = owner, now_us + lease_us
-    claimed = Claim(wanted(row), row.fence, row.lease_until, replace(row))
+    claimed = Claim(wanted(row), row.fence, row.lease_until, row.copy(), now_us)
     if not row.refetch and not row.verify and row.wish_digest is not None:
         _intend(row, row.wish_digest)
     return claimed, row
@@ -186,7 +201,9 @@ def renew(row: Row | None, held: Claim, now_us: int, lease_us: int) -> Row | Non
     """The row with a longer lease, or None where it was lost. The revision stays: nothing was learned."""
     if row is None or row.fence != held.fence or not row.leased(now_us):
         return None
-    return replace(row, lease_until=now_us + lease_us)
+    row = row.copy()
+    row.lease_until = now_us + lease_us
+    return row
 
 
 def finish(row: Row | None, ended: Finish, now_us: int) -> tuple[bool, Row]:
@@ -194,7 +211,8 @@ def finish(row: Row | None, ended: Finish, now_us: int) -> tuple[bool, Row]:
     held = ended.claim
     if row is None or row.fence != held.fence or row.lease_owner is None:
         return False, _refused(row, held, now_us)
-    row = replace(_touched(row, now_us), lease_owner=None, lease_until=0)
+    row = _touched(row, now_us)
+    row.lease_owner, row.lease_until = None, 0
     if ended.result in ("done", "verified"):
         _finish_done(row, ended, now_us)
     elif row.wish == held.change.wish:
@@ -207,8 +225,9 @@ def finish(row: Row | None, ended: Finish, now_us: int) -> tuple[bool, Row]:
 def _refused(row: Row | None, held: Claim, now_us: int) -> Row:
     """A late write may have landed: done stays as it is, and the record is read again."""
     if row is None:
-        return _refetch(None, replace(held.change, version=None, judged_revision=None, unsynced=False), now_us)[1]
-    row = replace(_touched(row, now_us), verified_until=NEVER_US, refetch=True)
+        return _refetch(None, replace(held.change, version=None, judged_replica=None, unsynced=False), now_us)[1]
+    row = _touched(row, now_us)
+    row.verified_until, row.refetch = NEVER_US, True
     if row.state is State.IDLE:
         row.wish_action, row.wish_version = row.done_action or DELETE, row.done_version
         row.wish_digest, row.wish_payload, row.unsynced = row.done_digest, None, False
@@ -238,17 +257,17 @@ def _finish_done(row: Row, ended: Finish, now_us: int) -> None:
     if row.wish == held.change.wish:
         _clear_wish(row)
         unversioned_absence = ended.absent and held.change.version is None
-        if unversioned_absence or (row.high is not None and _below(row.done_version, row.high)):
+        if unversioned_absence or _below(row.done_version, row.high):
             row.unordered = True
     else:
         row.due_at, row.tries = now_us, 0
-    if row.done_version is not None and (row.high is None or row.done_version >= row.high):
-        row.unordered = ended.absent and held.change.version is None and row.unordered
+    if ended.result == "done" and row.done_version is not None and not _below(row.done_version, row.high):
+        row.unordered = row.unordered and ended.absent and held.change.version is None
         row.high = row.done_version
 
 
-def _below(version: int | None, high: int) -> bool:
-    return version is None or version < high
+def _below(version: int | None, high: int | None) -> bool:
+    return high is not None and (version is None or version < high)
 
 
 def _clear_wish(row: Row) -> None:
@@ -266,21 +285,25 @@ def _finish_undone(row: Row, ended: Finish, now_us: int) -> None:
     if not ended.charge:
         row.tries = max(0, row.tries - 1)
     if ended.result == "parked":
-        row.state, row.park_reason, row.rejected = State.PARKED, ended.reason, ended.rejected
+        row.state, row.park_reason, row.rejected = State.PARKED, row.last_error, ended.rejected
 
 
 def revive(row: Row, now_us: int, tries_max: int) -> Row | None:
     """A parked record that was not rejected, with one more try; None where it stays parked."""
     if row.state is not State.PARKED or row.rejected:
         return None
-    return replace(
-        row,
-        state=State.PENDING,
-        tries=tries_max - 1,
-        due_at=now_us,
-        park_reason=None,
-        revision=row.revision + 1,
-    )
+    row = _touched(row, now_us)
+    row.state, row.tries, row.due_at, row.park_reason = State.PENDING, tries_max - 1, now_us, None
+    return row
+
+
+def wake(row: Row, waits_for: str, now_us: int) -> Row | None:
+    """A row that sleeps until the record `waits_for` is done, due now; None where it does not sleep for it."""
+    if row.state is not State.PENDING or row.waits_for != waits_for:
+        return None
+    row = _touched(row, now_us)
+    row.due_at, row.waits_for = min(row.due_at, now_us), None
+    return row
 
 
 def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row | None:
@@ -293,11 +316,16 @@ def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row |
         row.touched_at >= agreed.since_us if agreed.revision is None else row.revision != agreed.revision
     ):
         return None
-    row = replace(_touched(row, now_us), repairs=0)
+    else:
+        row = _touched(row, now_us)
+    row.repairs = 0
     row.done_action, row.done_digest, row.done_replica = agreed.action, agreed.digest, agreed.replica
     row.done_version = agreed.version if agreed.version is not None else row.done_version
     row.done_at, row.verified_until = now_us, now_us + agreed.verified_for_us
-    if agreed.version is not None:
+    if agreed.version is None:
+        # As at a finish: an older change that arrives later must be read again, not believed.
+        row.unordered = row.unordered or agreed.digest is None
+    else:
         row.unordered = row.high is not None and agreed.version < row.high
         row.high = agreed.version if row.high is None else max(row.high, agreed.version)
     return row

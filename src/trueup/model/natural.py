@@ -56,7 +56,7 @@ def _natural(text: str, kind: Kind) -> Any:
         case "json":
             return parse_json(text)
         case "array":
-            return _items(json.loads(text), kind.item or kinds.TEXT)
+            return _items(json.loads(text), kind.element)
         case _:
             return text
 
@@ -68,8 +68,8 @@ def _timedelta(text: str) -> dt.timedelta:
     return dt.timedelta(days=us // US_PER_DAY, microseconds=us % US_PER_DAY)
 
 
-def _items(items: list[Any], item: Kind) -> list[Any]:
-    return [_items(each, item) if isinstance(each, list) else natural(each, item) for each in items]
+def _items(items: list[Any], element: Kind) -> list[Any]:
+    return [_items(each, element) if isinstance(each, list) else natural(each, element) for each in items]
 
 
 def kind_of(value: object) -> Kind:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from trueup.errors import SchemaError
-from trueup.model.canonical import ODD, nfc, round_decimal_text
+from trueup.model.canonical import ODD, WIDE, nfc, round_decimal_text
 from trueup.model.digest import digest_of
 from trueup.model.kinds import INTEGER, TEXT, Kind
 from trueup.model.natural import natural
@@ -24,7 +24,7 @@ class Rule:
 
     places: decimals are rounded to this many digits after the point before they are judged.
     absolute, relative: numbers may differ by `absolute`, or by `relative` times the authority's value.
-    seconds: timestamps and times may differ by this many seconds.
+    seconds: timestamps may differ by this many seconds.
     trim, casefold, nfc: text is judged without surrounding white space, without case, in Unicode form C.
     """
 
@@ -71,9 +71,11 @@ class Rule:
         if ODD in (a[:1], b[:1]) or any("infinity" in each or each == "nan" for each in (a, b)):
             return False
         if kind.name in ("decimal", "integer", "float"):
-            gap = abs(Decimal(a) - Decimal(b))
-            within_absolute = self.absolute is not None and gap <= self.absolute
-            return within_absolute or (self.relative is not None and gap <= self.relative * abs(Decimal(a)))
+            # In a wide context: Python's default of 28 digits would round the gap.
+            gap = WIDE.subtract(Decimal(a), Decimal(b)).copy_abs()
+            if self.absolute is not None and gap <= self.absolute:
+                return True
+            return self.relative is not None and gap <= WIDE.multiply(self.relative, Decimal(a)).copy_abs()
         if self.seconds is not None and kind.name == "timestamp":
             gap_us = abs(parse_us(a, kind.aware, None) - parse_us(b, kind.aware, None))
             return gap_us <= self.seconds * 1_000_000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from typing import Any, Final, Literal
 
 from trueup.model.change import Change
 from trueup.model.drift import Ancestors
@@ -56,7 +57,6 @@ class Row:
     verified_until: int = NEVER_US
     high: int | None = None
     unordered: bool = False
-    attempted: tuple[tuple[int, str], ...] = ()
     evicted: int = 0
     lease_owner: str | None = None
     lease_until: int = 0
@@ -70,6 +70,16 @@ class Row:
     waits_for: str | None = None
     lagging: str | None = None
     repairs: int = 0
+    attempted: tuple[tuple[int, str], ...] = ()
+
+    def copy(self) -> Row:
+        """The same row, free to be changed."""
+        return Row(*row_values(self))
+
+    @property
+    def ready_at(self) -> int:
+        """When a pending row may be claimed: it is due, and nobody's lease runs."""
+        return max(self.due_at, self.lease_until)
 
     def leased(self, now_us: int) -> bool:
         """Whether somebody may be working on the record."""
@@ -86,17 +96,24 @@ class Row:
         return Ancestors(self.done_digest, self.done_replica, frozenset(digest for _, digest in self.attempted))
 
 
+ROW_FIELDS: Final = tuple(field.name for field in fields(Row))
+# dataclasses.replace takes six times as long, and every rule copies its row.
+row_values: Final[attrgetter[tuple[Any, ...]]] = attrgetter(*ROW_FIELDS)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to work on one record, and what is wanted of it.
 
     row is the record's row as claimed (its `ancestors` do not include this claim's own intent).
+    claimed_at: by the store's clock.
     """
 
     change: Change
     fence: int
     lease_until: int
     row: Row
+    claimed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +165,4 @@ class Baseline:
 
 def new_row(pair: str, key: str, now_us: int) -> Row:
     """A row for a record never seen, or purged: its fence and revision start above any ever issued."""
-    return Row(pair, key, fence=now_us, revision=now_us)
+    return Row(pair, key, fence=now_us, revision=now_us + 1, touched_at=now_us)

@@ -13,13 +13,13 @@ from zoneinfo import ZoneInfo
 
 US_PER_DAY: Final = 86_400_000_000
 _INFINITE = {"infinity": "infinity", "-infinity": "-infinity"}
-_DATE = r"(?P<year>[+-]?\d{4,6})-(?P<month>\d\d)-(?P<day>\d\d)"
+_DATE = r"(?P<year>[+-]?\d{4,7})-(?P<month>\d\d)-(?P<day>\d\d)"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
 _OFFSET = r"(?P<offset>Z|z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)"
 _BC = r"(?P<bc> BC)?"
 _DATE_TEXT = re.compile(rf"{_DATE}{_BC}\Z", re.ASCII)
 _TIME_TEXT = re.compile(
-    rf"(?P<sign>-?)(?P<hours>\d{{2,4}}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?\s?{_OFFSET}?\Z",
+    rf"(?P<sign>-?)(?P<hours>\d{{2,11}}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?\s?{_OFFSET}?\Z",
     re.ASCII,
 )
 _TIMESTAMP_TEXT = re.compile(rf"{_DATE}(?:[T ]{_TIME}\s?{_OFFSET}?)?{_BC}\Z", re.ASCII)
@@ -75,9 +75,9 @@ def timestamp_us(value: dt.datetime, aware: bool, zone: ZoneInfo | None) -> int:
         if zone is None:
             raise ValueError("no zone")
         value = value.replace(tzinfo=zone)
-    if value.tzinfo is not None:
-        return timedelta_us(value.astimezone(dt.UTC) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC))
-    return timedelta_us(value - dt.datetime(1970, 1, 1))  # noqa: DTZ001  wall-clock arithmetic
+    # Not by astimezone, which fails where UTC lies before year 1 or after year 9999.
+    offset = value.utcoffset() or dt.timedelta()
+    return timedelta_us(value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) - timedelta_us(offset)  # noqa: DTZ001
 
 
 def timedelta_us(value: dt.timedelta) -> int:
@@ -100,6 +100,8 @@ def parse_date(text: str) -> str:
 def _days(found: re.Match[str]) -> int:
     year = int(found["year"])
     if found["bc"]:
+        if year < 1:
+            raise ValueError("no such year")
         year = 1 - year
     return days_from_civil(year, int(found["month"]), int(found["day"]))
 
@@ -116,7 +118,11 @@ def parse_us(text: str, aware: bool, zone: ZoneInfo | None) -> int:
         raise ValueError("not a timestamp")
     us = _days(found) * US_PER_DAY
     if found["hour"]:
-        us += _clock_us(int(found["hour"]), found["minute"], found["second"], found["fraction"], hour_max=24)
+        of_day = _clock_us(int(found["hour"]), found["minute"], found["second"], found["fraction"])
+        # 24:00 is the next midnight; nothing of that hour lies beyond.
+        if int(found["hour"]) > 23 and of_day != US_PER_DAY:
+            raise ValueError("no such time of day")
+        us += of_day
     if found["offset"]:
         if not aware:
             raise ValueError("an offset on a wall-clock time")
@@ -129,9 +135,9 @@ def parse_us(text: str, aware: bool, zone: ZoneInfo | None) -> int:
     return timestamp_us(wall, aware, zone)
 
 
-def _clock_us(hour: int, minute: str, second: str | None, fraction: str | None, *, hour_max: int) -> int:
+def _clock_us(hour: int, minute: str, second: str | None, fraction: str | None) -> int:
     minutes, seconds = int(minute), int(second or 0)
-    if hour > hour_max or minutes > 59 or seconds > 60:
+    if minutes > 59 or seconds > 60:
         raise ValueError("no such time")
     digits = (fraction or "").ljust(7, "0")
     return ((hour * 60 + minutes) * 60 + seconds) * 1_000_000 + int(digits[:6]) + (digits[6] >= "5")
@@ -166,12 +172,13 @@ def parse_time(text: str) -> str:
     found = _TIME_TEXT.match(text)
     if found is None:
         raise ValueError("not a time")
-    us = _clock_us(int(found["hours"]), found["minute"], found["second"], found["fraction"], hour_max=9999)
+    us = _clock_us(int(found["hours"]), found["minute"], found["second"], found["fraction"])
     shown = time_text(-us if found["sign"] else us)
     if not found["offset"]:
         return shown
-    offset = _offset_us(found["offset"]) // 60_000_000
-    return f"{shown}{'-' if offset < 0 else '+'}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
+    minutes, seconds = divmod(abs(_offset_us(found["offset"])) // 1_000_000, 60)
+    offset = f"{minutes // 60:02}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+    return f"{shown}{'-' if found['offset'][0] == '-' and offset != '00:00' else '+'}{offset}"
 
 
 def parse_interval(text: str) -> tuple[int, int]:
@@ -179,7 +186,7 @@ def parse_interval(text: str) -> tuple[int, int]:
     if found := _TIME_TEXT.match(text):
         if found["offset"]:
             raise ValueError("an offset in an interval")
-        us = _clock_us(int(found["hours"]), found["minute"], found["second"], found["fraction"], hour_max=9999)
+        us = _clock_us(int(found["hours"]), found["minute"], found["second"], found["fraction"])
         return 0, -us if found["sign"] else us
     found = _INTERVAL_TEXT.match(text)
     if found is None or text.endswith(("P", "T")):

@@ -1,0 +1,61 @@
+"""What commands of a project share: the project itself, its pairs by name, keys as people type them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trueup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trueup.project import BoundPair, Project
+
+Pair = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project.")]
+Pairs = Annotated[list[str] | None, typer.Argument(metavar="[PAIR]...", help="Names of pairs; by default all of them.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@contextmanager
+def opened(context: typer.Context) -> Iterator[Project]:
+    """The project that the command line names; its connections are given back at the end."""
+    from trueup.project import load  # noqa: PLC0415  loads the engine
+
+    with load(context.obj) as project:
+        yield project
+
+
+def chosen(project: Project, names: Sequence[str] | None) -> list[BoundPair]:
+    """The named pairs, or all; ConfigError where a name is not one."""
+    pairs = [project.find(name) for name in dict.fromkeys(names or project.pairs)]
+    if not pairs:
+        raise ConfigError("the project has no pairs.", hint="Declare one: project.pair(…), or [pair.NAME].")
+    return pairs
+
+
+def park_reasons(project: Project, pair: str, shown: int = 3) -> dict[str, int]:
+    """Why records of a pair are parked, the most frequent first, and how many for each."""
+    rows = [row for rows in project.ledger.scan(pair, "parked") for row in rows]
+    counts = Counter(row.park_reason or row.last_error or "out of tries" for row in rows)
+    return dict(counts.most_common(shown))
+
+
+def key_of(text: str, pair: BoundPair) -> str:
+    """The key text of a key as people type it: `["eu","7"]`, or `eu,7`, or just `7`."""
+    from trueup.model.record import key_parts, key_text  # noqa: PLC0415
+
+    size = len(pair.pair.key)
+    parts = key_parts(text) if text.startswith("[") else tuple(text.split(",") if size > 1 else [text])
+    if len(parts) != size:
+        raise ConfigError(
+            f"{text} is not a key of {pair.name}: it has {len(parts)} of {size} columns.",
+            hint=f"Its key is {', '.join(pair.pair.key)}; write it like {_example(size)}.",
+        )
+    return key_text(parts)
+
+
+def _example(size: int) -> str:
+    return "'[" + ",".join(f'"{at}"' for at in range(1, size + 1)) + "]'"

@@ -1,0 +1,149 @@
+"""The answer of `trueup diff` for people: a header, what the schemas say, counts, and aligned differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from trueup.cli.diff_json import COUNTS
+from trueup.cli.terminal import cut, number, paint, say, value, width
+from trueup.model.canonical import is_odd
+from trueup.model.record import key_parts
+
+if TYPE_CHECKING:
+    from trueup.cli.question import Answer
+    from trueup.compare.result import Difference
+    from trueup.ports import Description
+
+_KIND: Final = 9
+_KEY_MAX: Final = 36
+_NAME_MAX: Final = 24
+_PER_RECORD: Final = 8
+
+
+def show(answer: Answer, limit: int | None, *, explain: bool = False) -> None:
+    """Prints the answer; limit: differences listed at most, None for all."""
+    counts = answer.comparison.counts
+    say(header(answer))
+    for line in schema(answer):
+        say(line)
+    say("   ".join(f"{name} {number(getattr(counts, name))}" for name in COUNTS[2:]))
+    if by_field := answer.comparison.differing_fields:
+        most = sorted(by_field.items(), key=lambda item: (-item[1], item[0]))
+        say(cut("differ in   " + ", ".join(f"{name} {number(count)}" for name, count in most if count), width()))
+    if explain:
+        say()
+        for line in explanation(answer):
+            say(line)
+    listed = list_differences(answer, limit)
+    if listed < counts.different:
+        say(paint(f" … {number(counts.different - listed)} more: --limit 0 for all, --json", "dim"))
+    if answer.agree:
+        say(paint("agree", "green"))
+
+
+def header(answer: Answer) -> str:
+    """Both sides with their systems and row counts, and how long it took."""
+    counts = answer.comparison.counts
+    sides = f"{_side(answer.left, counts.left)}  ↔  {_side(answer.right, counts.right)}"
+    cost = f"{answer.seconds:.1f} s · {answer.comparison.strategy}"
+    gap = width() - len(sides) - len(cost)
+    return f"{sides}{' ' * gap}{cost}" if gap >= 2 else f"{sides}\n{cost:>{width()}}"
+
+
+def _side(side: Description, rows: int) -> str:
+    return f"{side.label} ({side.system}, {number(rows)} {'row' if rows == 1 else 'rows'})"
+
+
+def schema(answer: Answer) -> Iterator[str]:
+    """What the columns of both sides say about each other; one-sided columns keep the sides from agreeing."""
+    notes = answer.comparison.notes
+    lines = list(notes.compared_as)
+    for names, where in ((notes.only_left, answer.left.label), (notes.only_right, answer.right.label)):
+        if names:
+            lines.append(f"only in {where}: {', '.join(names)} (--ignore {','.join(names)} to leave out)")
+    lines += [f"{a} ↔ {b}: the same but for case? --map {a}={b}" for a, b in notes.case_only]
+    for at, line in enumerate(lines):
+        yield f"{'schema' if at == 0 else '':<9}{line}"
+
+
+def explanation(answer: Answer) -> Iterator[str]:
+    """How it was compared, why so, and what was read."""
+    comparison, counts = answer.comparison, answer.comparison.counts
+    yield f"strategy {comparison.strategy}: {comparison.reason}"
+    yield f"read     {number(counts.left)} rows left, {number(counts.right)} rows right, {answer.seconds:.1f} s"
+    for field in (*answer.plan.left.key, *answer.plan.left.fields):
+        role = "key" if field in answer.plan.left.key else "field"
+        yield f"{role:<9}{field.name}: {field.kind}{'' if field.native else ', as canonical text'}"
+
+
+def list_differences(answer: Answer, limit: int | None) -> int:
+    """Prints differences, grouped as they come; answers how many."""
+    listed = 0
+    odd: dict[str, str] = {}
+    for difference in answer.comparison.differences(limit):
+        if listed == 0:
+            say()
+        listed += 1
+        for line in lines_of(difference, answer, odd):
+            say(line)
+    for note in odd.values():
+        say(paint(note, "yellow"))
+    return listed
+
+
+def lines_of(difference: Difference, answer: Answer, odd: dict[str, str]) -> Iterator[str]:
+    """One difference in one line or, where several fields differ, one line a field."""
+    key = cut(", ".join(value(part) for part in key_parts(difference.key)), _KEY_MAX)
+    head = f" {difference.kind:<{_KIND}} {key:<14}  "
+    room = width() - len(head)
+    match difference.kind:
+        case "duplicate":
+            yield f"{head}{difference.left_copies} times left, {difference.right_copies} times right"
+        case "differ":
+            rows = list(_fields(difference, answer, odd, room))
+            for at, row in enumerate(rows[:_PER_RECORD]):
+                yield f"{head if at == 0 else ' ' * len(head)}{row}"
+            if len(rows) > _PER_RECORD:
+                yield f"{' ' * len(head)}… and {len(rows) - _PER_RECORD} more fields"
+        case _:
+            values = difference.left if difference.left is not None else difference.right
+            yield f"{head}{_summary(values or {}, answer, room)}".rstrip()
+
+
+def _fields(difference: Difference, answer: Answer, odd: dict[str, str], room: int) -> Iterator[str]:
+    left, right = difference.left or {}, difference.right or {}
+    size = min(max((len(name) for name in difference.fields), default=0), _NAME_MAX)
+    each = max((room - size - 9) // 2, 8)
+    kinds = {field.name: field.kind for field in answer.plan.left.fields}
+    for name in difference.fields:
+        a, b = left.get(name), right.get(name)
+        for side, text in (("left", a), ("right", b)):
+            if is_odd(text, kinds[name]):
+                odd[name] = f" {name}: ! marks a value at {side} that is no {kinds[name]}{_advice(kinds[name].name)}"
+        minus, plus = f"− {cut(value(a), each)}", f"+ {cut(value(b), each)}"
+        yield f"{cut(name, _NAME_MAX):<{size}}  {paint(minus, 'red')}{_pad(minus, 12)}   {paint(plus, 'green')}"
+
+
+def _pad(text: str, size: int) -> str:
+    return " " * max(size - len(text), 0)
+
+
+def _advice(kind: str) -> str:
+    advice = {
+        "decimal": ". If it is a number in other marks: --decimal ',' --thousands '.'",
+        "timestamp": ". If it is a wall-clock time: --zone SIDE=Europe/Berlin",
+    }
+    return advice.get(kind, ". To compare it as it is written: --type NAME=text")
+
+
+def _summary(values: Mapping[str, str | None], answer: Answer, room: int) -> str:
+    """As many fields of a one-sided record as the line holds."""
+    shown = ""
+    fields: Iterable[str] = (field.name for field in answer.plan.left.fields)
+    for name in fields:
+        text = f"{'  ' if shown else ''}{name} {cut(value(values.get(name)), 24)}"
+        if len(shown) + len(text) > room:
+            return shown or cut(text, room)
+        shown += text
+    return shown

@@ -1,0 +1,148 @@
+"""What `trueup diff` is asked, and the answer as values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from trueup.cli.options import BySide
+from trueup.cli.terminal import progress
+from trueup.errors import ConfigError
+from trueup.locations import FileLocation, open_side, parse_location
+from trueup.model.record import Rule
+
+if TYPE_CHECKING:
+    from trueup.compare.plan import Plan
+    from trueup.compare.result import Comparison
+    from trueup.ports import Description, Side
+
+MANY: Final = frozenset(("null",))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Two sides as compared. seconds: from opening them to the last row."""
+
+    left: Description
+    right: Description
+    plan: Plan
+    comparison: Comparison
+    seconds: float
+
+    @property
+    def agree(self) -> bool:
+        """Whether nothing differs: no record, and no column that only one side has."""
+        return self.comparison.agree
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How two locations are to be compared.
+
+    Names are those of the left side; rename: the right side's names. where, zone: left's and right's.
+    files: options of files by name.
+    """
+
+    key: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    where: tuple[str | None, ...] = (None, None)
+    zone: tuple[str | None, ...] = (None, None)
+    files: Mapping[str, BySide] = field(default_factory=dict)
+    strategy: str | None = None
+    memory_mb: int = 512
+
+    @contextmanager
+    def answer(self, left: str, right: str, *, follow: bool = True) -> Iterator[Answer]:
+        """Compares; the answer's differences may be read until the context ends. follow: show progress."""
+        from trueup.compare.choose import compare  # noqa: PLC0415  loads DuckDB
+        from trueup.compare.plan import plan  # noqa: PLC0415
+
+        started = time.monotonic()
+        self._check_files(left, right)
+        with ExitStack() as stack:
+            a, described_a = self._open(stack, left, 0)
+            b, described_b = self._open(stack, right, 1)
+            key = self.key or self._primary_key(described_a, described_b)
+            planned = plan(
+                described_a,
+                described_b,
+                key=key,
+                key_right=[self.rename.get(name, name) for name in key],
+                columns=self.columns,
+                ignore=self.ignore,
+                rename=self.rename,
+                rules=self.rules,
+                kinds=self.kinds,
+            )
+            with progress(shown=follow) as follower:
+                comparison = compare(
+                    a,
+                    b,
+                    planned,
+                    strategy=self.strategy,
+                    memory_mb=self.memory_mb,
+                    progress=lambda done, total: follower("compare", done, total),
+                )
+            stack.enter_context(comparison)
+            yield Answer(described_a, described_b, planned, comparison, time.monotonic() - started)
+
+    def _check_files(self, left: str, right: str) -> None:
+        """An option for files, said for both sides, is an error where neither is a file."""
+        formats = self.files.get("format", BySide())
+        parsed = [parse_location(text, format=_one(formats[at])) for at, text in enumerate((left, right))]
+        if any(isinstance(each, FileLocation) for each in parsed):
+            return
+        for name, given in self.files.items():
+            if given.left or given.right:
+                raise ConfigError(f"--{name} is an option of files.", hint="Leave it out: both sides are tables.")
+
+    def _open(self, stack: ExitStack, location: str, at: int) -> tuple[Side, Description]:
+        given = {name: each for name, each in self.files.items() if each[at]}
+        parsed = parse_location(location, format=_one(self.files.get("format", BySide())[at]))
+        if not isinstance(parsed, FileLocation):
+            # What was said for both sides is meant for the one that is a file.
+            given = {name: each for name, each in given.items() if not each.common}
+        options: dict[str, Any] = {name: each[at] if name in MANY else _one(each[at]) for name, each in given.items()}
+        key = [name if at == 0 else self.rename.get(name, name) for name in self.key]
+        side = open_side(location, key=key, where=self.where[at], zone=self.zone[at], **options)
+        stack.callback(side.close)
+        described = side.describe()
+        kinds = self._kinds(described, at)
+        if kinds and isinstance(parsed, FileLocation):
+            # A declared column of a file is checked: a value that is none of its kind is named by line.
+            side = open_side(location, key=key, where=self.where[at], zone=self.zone[at], kinds=kinds, **options)
+            stack.callback(side.close)
+            described = side.describe()
+        return side, described
+
+    def _kinds(self, described: Description, at: int) -> dict[str, str]:
+        named = {name if at == 0 else self.rename.get(name, name): kind for name, kind in self.kinds.items()}
+        return {name: kind for name, kind in named.items() if described.column(name) is not None}
+
+    def _primary_key(self, left: Description, right: Description) -> tuple[str, ...]:
+        mapped = tuple(self.rename.get(name, name) for name in left.key)
+        if left.key and mapped == tuple(right.key):
+            return tuple(left.key)
+        common = [column.name for column in left.columns if right.column(self.rename.get(column.name, column.name))]
+        shown = ", ".join(common[:12]) + (", …" if len(common) > 12 else "")
+        why = "the primary keys differ" if left.key and right.key else "no primary key is known for both sides"
+        hint = (
+            f"Say which column identifies a record, such as --key {common[0]}. Both have: {shown}."
+            if common
+            else (
+                f"No column has the same name on both sides: give --key and --map. Left has: "
+                f"{', '.join(column.name for column in left.columns[:12])}."
+            )
+        )
+        raise ConfigError(f"which records belong together? {why[:1].upper()}{why[1:]}.", hint=hint)
+
+
+def _one(values: tuple[str, ...]) -> str | None:
+    return values[0] if values else None

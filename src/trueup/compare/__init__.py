@@ -1,0 +1,1 @@
+"""Two sides in, differences out. `plan` says what is compared, `compare` does it."""

@@ -1,0 +1,217 @@
+"""What strategy *rows* found, streamed from its tables: differences in key order, agreements by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from trueup.compare.judge import Array, judged
+from trueup.compare.plan import Plan
+from trueup.compare.result import Agreement, Difference, DifferenceKind, Values
+from trueup.compare.stage import Shape, Stage, gone
+from trueup.compare.workspace import Workspace
+from trueup.model.change import UPSERT
+from trueup.model.columns import digests, key_texts, text_array
+from trueup.model.record import Projection
+
+pc: Any = pyarrow.compute
+BATCH_ROWS: Final = 16_384
+
+
+class RowFindings:
+    """Reads the tables that `rows` left in the workspace (described there)."""
+
+    def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan) -> None:
+        self._workspace, self._left, self._right, self._plan = workspace, left, right, plan
+
+    def close(self) -> None:
+        """Removes all files."""
+        self._workspace.close()
+
+    # ── differences ──────────────────────────────────────────────────────────────────────────────────
+
+    def differences(self, limit: int | None = None) -> Iterator[Difference]:
+        """Every difference in key order, or the first `limit`."""
+        if limit is not None and limit <= 0:
+            return iter(())
+        lines = self._lines(limit)
+        by_key = (self._difference(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
+        return islice(by_key, limit)
+
+    def _lines(self, limit: int | None) -> Iterator[_Line]:
+        a, b = self._left.shape, self._right.shape
+        left = [f"v.l{name} AS l{name}" for name, _ in a.values()]
+        right = [f"v.r{name} AS r{name}" for name, _ in b.values()]
+        kept_left = [f"l.{name} AS l{name}" for name, _ in a.values()]
+        kept_right = [f"r.{name} AS r{name}" for name, _ in b.values()]
+        reported = "(gone IS NULL OR gone OR len(fields) > 0)"
+        bound = "" if limit is None else f" AND odd.o <= {self._last(limit, reported)}"
+        columns = ["odd.o AS o", *(f"odd.{key} AS {key}" for key in a.keys), "cl", "cr", "fields", "v.i AS i"]
+        sql = f"""
+          SELECT {", ".join([*columns, "v.hasl AS hasl", "v.hasr AS hasr", *left, *right])}
+          FROM odd JOIN tally USING (o) LEFT JOIN changed USING (o) LEFT JOIN (
+            SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, l.o IS NOT NULL AS hasl, r.o IS NOT NULL AS hasr
+                   {"".join(f", {each}" for each in (*kept_left, *kept_right))}
+            FROM left_values AS l FULL JOIN right_values AS r ON l.o = r.o AND l.i = r.i
+          ) AS v ON v.o = odd.o
+          WHERE {reported}{bound} ORDER BY odd.o, v.i"""
+        for batch in self._workspace.batches(sql, BATCH_ROWS):
+            yield from self._lines_of(batch)
+
+    def _last(self, limit: int, reported: str) -> int:
+        """The number of the last key of the first `limit` reported ones."""
+        found = self._workspace.number(
+            f"SELECT o FROM odd LEFT JOIN changed USING (o) WHERE {reported} ORDER BY o LIMIT 1 OFFSET {limit - 1}"
+        )
+        return found or self._workspace.number("SELECT max(o) FROM odd")
+
+    def _lines_of(self, batch: pa.RecordBatch) -> Iterator[_Line]:
+        keys, names = _keys(batch, self._left.shape)
+        left = _values(batch, self._left.shape, "l", names)
+        right = _values(batch, self._right.shape, "r", names)
+        told = [batch.column(name).to_pylist() for name in ("o", "cl", "cr", "fields", "hasl", "hasr")]
+        for key, a, b, place, cl, cr, fields, has_left, has_right in zip(keys, left, right, *told, strict=True):
+            yield _Line(place, key, cl, cr, fields, a if has_left else None, b if has_right else None)
+
+    def _difference(self, lines: list[_Line]) -> Difference:
+        first = lines[0]
+        if first.left_copies > 1 or first.right_copies > 1:
+            return self._duplicate(lines)
+        kind: DifferenceKind = "missing" if first.right is None else "extra" if first.left is None else "differ"
+        names = [each.name for each in self._plan.left.fields]
+        changed = [names[at] for at in first.fields or ()]
+        # A record that should not be there differs, if in nothing else, in the state that says so.
+        for name, states in (self._plan.absent_when or {}).items() if kind == "differ" else ():
+            if name not in changed and (first.left or {}).get(name) in states:
+                changed.append(name)
+        return Difference(
+            kind, first.key, first.left, first.right, tuple(changed), first.left_copies, first.right_copies
+        )
+
+    def _duplicate(self, lines: list[_Line]) -> Difference:
+        left = [line.left for line in lines if line.left is not None]
+        right = [line.right for line in lines if line.right is not None]
+        left, right = _without_equals(left, right, self._plan.left)
+        a, b = left[0] if left else None, right[0] if right else None
+        changed = self._plan.left.changed_fields(a, b) if a is not None and b is not None else ()
+        first = lines[0]
+        return Difference(
+            "duplicate", first.key, a, b, changed, first.left_copies, first.right_copies, tuple(left), tuple(right)
+        )
+
+    # ── agreements ───────────────────────────────────────────────────────────────────────────────────
+
+    def agreements(self) -> Iterator[list[Agreement]]:
+        """Every key that agrees, in batches, in the order in which the left side was read."""
+        shape = self._left.shape
+        for start, chunk in self._left.spool.chunks():
+            end = start + chunk.num_rows
+            odd = [
+                each.column("at")
+                for each in self._workspace.batches(
+                    f"SELECT n - {start} AS at FROM odd_left WHERE n >= {start} AND n < {end}", BATCH_ROWS
+                )
+            ]
+            numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), chunk.num_rows), start=-1)
+            known = pa.chunked_array(odd, pa.int64()).combine_chunks()
+            same = chunk.filter(pc.invert(pc.is_in(numbers, value_set=known)))
+            for at in range(0, same.num_rows, BATCH_ROWS):
+                few = same.slice(at, BATCH_ROWS)
+                found = _digests(few, shape, self._plan.left)
+                yield self._agreements(few, found, found)
+        yield from self._tolerated()
+
+    def _tolerated(self) -> Iterator[list[Agreement]]:
+        """Keys whose values are not equal but judged equal."""
+        a, b = self._left.shape, self._right.shape
+        keys = [f"odd.{name} AS {name}" for name in a.keys]
+        left = [f"l.{name} AS {name}" for name in a.names if name not in a.keys]
+        right = [f"r.{name} AS r{name}" for name in b.fields]
+        sql = f"""SELECT {", ".join([*keys, *left, *right])} FROM changed JOIN odd USING (o)
+                  JOIN left_values AS l USING (o) JOIN right_values AS r USING (o)
+                  WHERE len(fields) = 0 AND NOT gone"""
+        for batch in self._workspace.batches(sql, BATCH_ROWS):
+            mine = a.record(batch.select(a.names))
+            theirs = pa.RecordBatch.from_arrays(
+                [batch.column(f"r{name}").cast(b.schema.field(name).type) for name in b.fields], names=b.fields
+            )
+            found = _digests(mine, a, self._plan.left), _digests(theirs, b, self._plan.right, batch.num_rows)
+            yield self._agreements(mine, *found)
+
+    def _agreements(self, chunk: pa.RecordBatch, left: list[str], right: list[str]) -> list[Agreement]:
+        shape, plan = self._left.shape, self._plan
+        keys, _ = _keys(chunk, shape)
+        versions = chunk.column("v").to_pylist() if plan.left.version is not None else [None] * len(keys)
+        hidden = gone(chunk, shape, plan.absent_when or {}).to_pylist()
+        actions: Sequence[str | None] = [None] * len(keys)
+        for name, each in shape.values():
+            if each.name == plan.action_field:
+                actions = text_array(chunk.column(name), each).to_pylist()
+        return [
+            Agreement(key, None if absent else a, None if absent else b, version, action or UPSERT)
+            for key, a, b, version, absent, action in zip(keys, left, right, versions, hidden, actions, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One record, or a pair of records, of an odd key."""
+
+    place: int
+    key: str
+    left_copies: int
+    right_copies: int
+    fields: list[int] | None
+    left: Values | None = field(default=None)
+    right: Values | None = field(default=None)
+
+
+def _keys(batch: pa.RecordBatch, shape: Shape) -> tuple[list[str], list[dict[str, str | None]]]:
+    """Key texts, and the key's values by name, of each row."""
+    fields = shape.projection.key
+    columns = [batch.column(name).cast(shape.schema.field(name).type) for name in shape.keys]
+    texts = [text_array(column, each).to_pylist() for column, each in zip(columns, fields, strict=True)]
+    names = [each.name for each in fields]
+    return key_texts(columns, fields), [dict(zip(names, row, strict=True)) for row in zip(*texts, strict=True)]
+
+
+def _values(batch: pa.RecordBatch, shape: Shape, prefix: str, keys: list[dict[str, str | None]]) -> list[Values]:
+    """All values of each row by name, the key's included."""
+    texts = [
+        text_array(batch.column(prefix + name).cast(shape.schema.field(name).type), each).to_pylist()
+        for name, each in shape.values()
+    ]
+    names = [each.name for _, each in shape.values()]
+    if not names:
+        return list(keys)
+    return [
+        {**key, **dict(zip(names, row, strict=True))} for key, row in zip(keys, zip(*texts, strict=True), strict=True)
+    ]
+
+
+def _digests(chunk: pa.RecordBatch, shape: Shape, projection: Projection, rows: int | None = None) -> list[str]:
+    columns: list[Array] = []
+    for name, each in zip(shape.fields, projection.fields, strict=True):
+        columns.append(text_array(judged(chunk.column(name), each), each))
+    return digests(columns, chunk.num_rows if rows is None else rows)
+
+
+def _without_equals(
+    left: list[Values], right: list[Values], projection: Projection
+) -> tuple[list[Values], list[Values]]:
+    """Copies that a tolerance makes equal cancel out too, each with the first that fits."""
+    if not any(each.rule.tolerant for each in projection.fields):
+        return left, right
+    rest, unmatched = list(right), []
+    for one in left:
+        at = next((at for at, two in enumerate(rest) if not projection.changed_fields(one, two)), None)
+        if at is None:
+            unmatched.append(one)
+        else:
+            rest.pop(at)
+    return unmatched, rest

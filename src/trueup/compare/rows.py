@@ -1,0 +1,220 @@
+"""Strategy *rows*: every record of both sides, joined by key in a private database on disk.
+
+Only keys and hashes take part in the join. Most keys then prove equal; the records of the others ("odd" keys)
+are fetched from where they were kept, judged field by field, and told apart. Memory is bounded: tables spill.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from trueup.compare.findings import BATCH_ROWS, RowFindings
+from trueup.compare.judge import Array, same
+from trueup.compare.plan import Plan
+from trueup.compare.result import COPIES_SHOWN, Counts
+from trueup.compare.stage import GONE, Stage, gone
+from trueup.compare.workspace import Workspace
+from trueup.ports import Side
+
+pc: Any = pyarrow.compute
+# Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
+_SALT: Final = 0x9E3779B97F4A7C15
+Progress = Callable[[int], None]
+
+
+def compare_rows(
+    left: Side, right: Side, plan: Plan, *, memory_mb: int, progress: Progress
+) -> tuple[Counts, dict[str, int], RowFindings]:
+    """Reads both sides to their end and tells every key's state; counts are exact.
+
+    progress: called with each number of records read. The caller closes the findings.
+    """
+    workspace = Workspace(memory_mb)
+    try:
+        a = Stage(workspace, "left", plan.left, plan.absent_when)
+        b = Stage(workspace, "right", plan.right)
+        _read_both((left, a), (right, b), progress)
+        rows = _Rows(workspace, a, b, plan)
+        counts = rows.count()
+        return counts, rows.differing, RowFindings(workspace, a, b, plan)
+    except BaseException:
+        workspace.close()
+        raise
+
+
+class _Stopped(Exception):
+    """The other side failed; its error is the one to tell."""
+
+
+def _read_both(left: tuple[Side, Stage], right: tuple[Side, Stage], progress: Progress) -> None:
+    """Reads both sides at once: the closer their snapshots, the less has changed between them."""
+    stop, lock = threading.Event(), threading.Lock()
+
+    def advance(rows: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+        with lock:
+            progress(rows)
+
+    def read(side: Side, stage: Stage) -> None:
+        stage.fill(side.scan(stage.shape.projection), advance)
+
+    with ThreadPoolExecutor(2, thread_name_prefix="trueup-read") as pool:
+        futures: list[Future[None]] = [pool.submit(read, *each) for each in (left, right)]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            if not all(future.done() and future.exception() is None for future in futures):
+                stop.set()
+    failures = [failure for future in futures if (failure := future.exception()) is not None]
+    for failure in failures:
+        if not isinstance(failure, _Stopped):
+            raise failure
+
+
+class _Rows:
+    """What follows once both sides are staged: the tables `odd`, `tally`, `…_values`, `changed`.
+
+    odd: o (1… in key order) and k0… of every key that is not surely the same. tally: o, cl, cr, records of the
+    key on each side. odd_left, odd_right: o, h, n of those records. left_values, right_values: o, i and all
+    values of the records that are shown. changed: o, fields (numbers of those that differ) and gone, for every
+    key with one record on each side.
+    """
+
+    def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan) -> None:
+        self._workspace, self._left, self._right, self._plan = workspace, left, right, plan
+        self.differing: dict[str, int] = {}
+
+    def count(self) -> Counts:
+        """Tells every key's state."""
+        self._find_odd()
+        kinds = self._tally()
+        duplicates = kinds.get("duplicate", 0)
+        self._fetch(self._left, "left", "right", duplicates)
+        self._fetch(self._right, "right", "left", duplicates)
+        tolerated = self._judge_pairs()
+        read = self._left.spool.rows + self._right.spool.rows
+        odd = self._workspace.number("SELECT (SELECT count(*) FROM odd_left) + (SELECT count(*) FROM odd_right)")
+        absent = self._left.gone - self._workspace.number(f"SELECT count(*) FROM odd_left WHERE h = {GONE}")
+        return Counts(
+            left=self._left.spool.rows,
+            right=self._right.spool.rows,
+            same=(read - odd + absent) // 2 + tolerated,
+            missing=kinds.get("missing", 0),
+            extra=kinds.get("extra", 0),
+            differ=kinds.get("pair", 0) - tolerated,
+            duplicate=duplicates,
+        )
+
+    def _find_odd(self) -> None:
+        keys = self._left.shape.keys
+        listed = ", ".join(keys)
+        surely_same = f"(count(*) = 2 AND bit_xor(h) = {_SALT}) OR (count(*) = 1 AND bit_xor(h) = {GONE})"
+        self._workspace.run(
+            f"""CREATE TABLE odd AS SELECT row_number() OVER (ORDER BY {in_order(keys)}) AS o, {listed} FROM (
+                  SELECT {listed} FROM (
+                    SELECT {listed}, h FROM "left" UNION ALL SELECT {listed}, xor(h, {_SALT}::UBIGINT) FROM "right"
+                  ) GROUP BY {listed} HAVING NOT ({surely_same}))"""
+        )
+        match = " AND ".join(f"s.{key} IS NOT DISTINCT FROM odd.{key}" for key in keys)
+        for side in ("left", "right"):
+            # In reading order, so that the records of one chunk lie together.
+            self._workspace.run(
+                f'CREATE TABLE odd_{side} AS SELECT o, h, n FROM "{side}" AS s JOIN odd ON {match} ORDER BY n'
+            )
+            self._workspace.run(f'DROP TABLE "{side}"')
+
+    def _tally(self) -> dict[str, int]:
+        self._workspace.run(
+            """CREATE TABLE tally AS SELECT o, sum(l)::BIGINT AS cl, sum(r)::BIGINT AS cr FROM (
+                 SELECT o, 1 AS l, 0 AS r FROM odd_left UNION ALL SELECT o, 0, 1 FROM odd_right) GROUP BY o"""
+        )
+        kind = """CASE WHEN cl > 1 OR cr > 1 THEN 'duplicate' WHEN cr = 0 THEN 'missing'
+                       WHEN cl = 0 THEN 'extra' ELSE 'pair' END"""
+        return dict(self._workspace.rows(f"SELECT {kind} AS kind, count(*) FROM tally GROUP BY kind"))
+
+    def _fetch(self, stage: Stage, side: str, other: str, duplicates: int) -> None:
+        """Copies what will be judged or shown from the kept records into the table `…_values`."""
+        if duplicates:
+            self._workspace.run(_wanted_with_duplicates(side, other))
+        else:
+            self._workspace.run(f"CREATE TABLE {side}_wanted AS SELECT o, 1::BIGINT AS i, n FROM odd_{side}")
+        shape, name = stage.shape, f"values_{side}"
+        place: dict[str, Array] = {"o": pa.array([], pa.int64()), "i": pa.array([], pa.int64())}
+        create = f"CREATE TABLE {side}_values AS FROM {name} LIMIT 0"
+        self._workspace.insert(create, name, _beside(place, shape.empty()))
+        for start, chunk in stage.spool.chunks():
+            end = start + chunk.num_rows
+            found = list(
+                self._workspace.batches(
+                    f"SELECT o, i, n - {start} AS at FROM {side}_wanted WHERE n >= {start} AND n < {end}", BATCH_ROWS
+                )
+            )
+            for few in found:
+                place = {"o": few.column("o"), "i": few.column("i")}
+                picked = _beside(place, chunk.take(few.column("at")))
+                self._workspace.insert(f"INSERT INTO {side}_values FROM {name}", name, picked)
+
+    def _judge_pairs(self) -> int:
+        """Judges keys with one record on each side, field by field; answers how many agree after all."""
+        a, b, plan = self._left.shape, self._right.shape, self._plan
+        self._workspace.run("CREATE TABLE changed (o BIGINT, fields SMALLINT[], gone BOOLEAN)")
+        left = [f"l.{name} AS {name}" for name, _ in a.values()]
+        right = [f"r.{name} AS r{name}" for name in b.fields]
+        pairs = f"""SELECT {", ".join(["l.o AS o", *left, *right])} FROM left_values AS l
+                    JOIN right_values AS r USING (o) JOIN tally USING (o) WHERE cl = 1 AND cr = 1"""
+        counted = dict.fromkeys((field.name for field in plan.left.fields), 0)
+        tolerated = 0
+        for batch in self._workspace.batches(pairs, BATCH_ROWS):
+            hidden = gone(batch, a, plan.absent_when or {})
+            columns: list[list[Any]] = []
+            for name, field in zip(a.fields, plan.left.fields, strict=True):
+                kind = a.schema.field(name).type
+                equal = same(batch.column(name).cast(kind), batch.column(f"r{name}").cast(kind), field)
+                columns.append(equal.to_pylist())
+                counted[field.name] += pc.sum(pc.invert(equal)).as_py() or 0
+            lists = pa.array(_changed(columns, batch.num_rows), pa.list_(pa.int16()))
+            judged = pa.table({"o": batch.column("o"), "fields": lists, "gone": hidden})
+            self._workspace.insert("INSERT INTO changed FROM judged", "judged", judged)
+            tolerated += pc.sum(pc.and_(pc.equal(pc.list_value_length(lists), 0), pc.invert(hidden))).as_py() or 0
+        self.differing = counted
+        return tolerated
+
+
+def _changed(columns: list[list[Any]], rows: int) -> list[list[int]]:
+    if not columns:
+        return [[]] * rows
+    return [[at for at, equal in enumerate(row) if not equal] for row in zip(*columns, strict=True)]
+
+
+def in_order(keys: list[str]) -> str:
+    """Key order: native numbers and times by value, text by its bytes, null first."""
+    return ", ".join(f"{key} NULLS FIRST" for key in keys)
+
+
+def _beside(place: dict[str, Array], records: pa.RecordBatch) -> pa.Table:
+    return pa.table({**place, **dict(zip(records.schema.names, records.columns, strict=True))})
+
+
+def _wanted_with_duplicates(side: str, other: str) -> str:
+    """Of a key with several records: those that have no equal on the other side, and of these the first few.
+
+    Equal records cancel out one against one (as multisets), never many against many.
+    """
+    return f"""
+      CREATE TABLE {side}_wanted AS SELECT o, i, n FROM (
+        SELECT o, n, row_number() OVER (PARTITION BY o ORDER BY n) AS i FROM (
+          SELECT mine.o, mine.n
+          FROM (SELECT o, h, n, row_number() OVER (PARTITION BY o, h ORDER BY n) AS copy FROM odd_{side}) AS mine
+          JOIN tally USING (o)
+          LEFT JOIN (SELECT o, h, count(*) AS copies FROM odd_{other} GROUP BY o, h) AS theirs
+            ON mine.o = theirs.o AND mine.h = theirs.h
+          WHERE (cl <= 1 AND cr <= 1) OR copy > coalesce(copies, 0)
+        )
+      ) WHERE i <= {COPIES_SHOWN} ORDER BY n"""

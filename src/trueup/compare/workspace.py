@@ -1,0 +1,104 @@
+"""The private files of one comparison: a DuckDB database of keys and hashes, and the records as they were read."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+# Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
+CHUNK_ROWS: Final = 262_144
+CHUNK_BYTES: Final = 32 * 1024 * 1024
+
+
+class Workspace:
+    """A private directory with a database in it. Closing removes it; so does the end of the program."""
+
+    def __init__(self, memory_mb: int) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="trueup-"))
+        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._connection = duckdb.connect(
+            str(self.path / "keys.duckdb"),
+            config={
+                "memory_limit": f"{memory_mb}MB",
+                "temp_directory": str(self.path / "spill"),
+                "preserve_insertion_order": False,
+                "autoinstall_known_extensions": False,
+            },
+        )
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own for one thread or one open result."""
+        return self._connection.cursor()
+
+    def run(self, sql: str) -> None:
+        """Runs one statement for its effect."""
+        with self.cursor() as cursor:
+            cursor.execute(sql)
+
+    def number(self, sql: str) -> int:
+        """The one number that a query answers; 0 for null."""
+        with self.cursor() as cursor:
+            row = cursor.execute(sql).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """A small result, whole."""
+        with self.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
+
+    def batches(self, sql: str, size: int) -> Iterator[pa.RecordBatch]:
+        """A large result, streamed."""
+        with self.cursor() as cursor:
+            yield from cursor.sql(sql).to_arrow_reader(size)
+
+    def insert(self, sql: str, name: str, chunk: pa.RecordBatch | pa.Table) -> None:
+        """Runs one statement that reads `chunk` under the name `name`."""
+        with self.cursor() as cursor:
+            cursor.register(name, chunk)
+            cursor.execute(sql)
+
+    def close(self) -> None:
+        """Closes the database and removes the directory; safe to call twice."""
+        self._connection.close()
+        self._remove()
+
+
+class Spool:
+    """The records of one side as they were read, in numbered chunks on disk.
+
+    Records are numbered from 0 in the order in which they came. Chunks are not compressed: they are mapped
+    into memory, so that fetching a few records reads little.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory, self._name = directory, name
+        self._starts = [0]
+
+    @property
+    def rows(self) -> int:
+        """Records kept so far."""
+        return self._starts[-1]
+
+    def append(self, chunk: pa.RecordBatch) -> int:
+        """Keeps a chunk; answers the number of its first record."""
+        start = self.rows
+        with pa.OSFile(str(self._path(len(self._starts) - 1)), "wb") as file, pa.ipc.new_file(file, chunk.schema) as to:
+            to.write_batch(chunk)
+        self._starts.append(start + chunk.num_rows)
+        return start
+
+    def chunks(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Every chunk with the number of its first record. Use one before asking for the next."""
+        for at, start in enumerate(self._starts[:-1]):
+            with pa.memory_map(str(self._path(at))) as file, pa.ipc.open_file(file) as opened:
+                yield start, opened.get_batch(0)
+
+    def _path(self, at: int) -> Path:
+        return self._directory / f"{self._name}-{at:06}.arrow"

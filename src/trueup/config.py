@@ -1,0 +1,404 @@
+"""trueup.toml as values: one model, checked whole before anything is opened.
+
+    state = "sqlite:///trueup.db"
+
+    [pair.orders]
+    authority = { url = "${DATABASE_URL}", table = "orders", key = "id", version = "updated_at" }
+    replica = { url = "sqlite:///erp.db", table = "orders", key = "id" }
+    fields = ["status", { name = "fee", places = 2, absolute = "0.01" }]
+
+`${NAME}` in any text stands for an environment variable. Relative paths start at the folder of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from trueup.errors import ConfigError, did_you_mean
+from trueup.locations import absolute_sqlite
+from trueup.model.drift import Drift
+from trueup.model.duration import duration_us
+from trueup.model.kinds import kind_named
+from trueup.model.record import Rule
+from trueup.pair import FieldSpec
+
+FILE_NAME: Final = "trueup.toml"
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _names(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, OSError, ValueError):
+        raise ValueError(f"{value!r} is not a time zone; write one such as Europe/Berlin or UTC") from None
+    return value
+
+
+def _duration(value: str | float) -> str | float:
+    try:
+        duration_us(value)
+    except ConfigError as error:
+        raise ValueError(error.hint) from None
+    return value
+
+
+def _kind(value: str) -> str:
+    try:
+        return str(kind_named(value))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Zone = Annotated[str, AfterValidator(_zone)]
+Duration = Annotated[str | float, AfterValidator(_duration)]
+KindText = Annotated[str, AfterValidator(_kind)]
+Function = Annotated[str, Field(pattern=r"^[\w.]+:[\w.]+$")]
+_DURATION = "Seconds as a number, or a text such as 500ms, 10m, 1h, 2d."
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TableOptions(_Options):
+    """A side that is a table or view of a database."""
+
+    url: str = Field(description="Address of the database, such as `postgresql://user:${PASSWORD}@host/shop`.")
+    table: str = Field(description="The table or view, with its schema where it needs one: `sales.orders`.")
+    key: Names = Field((), description="The key column, or a list of them. A replica's is by default the authority's.")
+    version: str | None = Field(None, description="The column that grows whenever a record changes.")
+    where: str | None = Field(None, description="A SQL condition; records that it does not select do not exist.")
+    zone: Zone | None = Field(None, description="The time zone of wall-clock times, such as `Europe/Berlin`.")
+    columns: dict[str, KindText] = Field({}, description="Kinds of columns, where they differ from their types.")
+    zero_date: Literal["null", "strict"] | None = Field(
+        None, description="What a MySQL date of zeros is: `null`, or (`strict`) a value that equals only itself."
+    )
+
+
+class FileOptions(_Options):
+    """A side that is a file, or several files named by a pattern."""
+
+    path: str = Field(description="A file or a pattern such as `orders-*.parquet`; `.gz` and `.zst` are unpacked.")
+    key: Names = Field(description="The key column, or a list of them.")
+    version: str | None = Field(None, description="The column that grows whenever a record changes.")
+    format: Literal["csv", "jsonl", "parquet"] | None = Field(None, description="By default what the suffix says.")
+    columns: dict[str, KindText] = Field({}, description="Kinds of columns; text of a CSV file stays text without.")
+    encoding: str | None = Field(None, description="The encoding of a text file; `utf-8` by default.")
+    delimiter: str | None = Field(None, description="What separates the values of a CSV file; `,` by default.")
+    quote: str | None = Field(
+        None, description='What quotes the values of a CSV file; `"` by default, `""` for nothing.'
+    )
+    decimal: str | None = Field(None, description="The decimal mark of numbers in a CSV file; `.` by default.")
+    thousands: str | None = Field(None, description="The mark between thousands in a CSV file; none by default.")
+    null: Names | None = Field(None, description="Unquoted texts that mean null in a CSV file, such as `NA`.")
+    where: str | None = Field(None, description="A SQL condition; records that it does not select do not exist.")
+    rename: dict[str, str] | None = Field(None, description="Columns that should have another name than in the file.")
+    skip_top: int | None = Field(None, ge=0, description="Lines before the header of a CSV file.")
+    footer: dict[str, str] | None = Field(
+        None, description='Texts by which the last row is known as a total, such as `{ Text = "Total" }`.'
+    )
+    zone: Zone | None = Field(None, description="The time zone of wall-clock times, such as `Europe/Berlin`.")
+
+
+def _which(value: object) -> str | None:
+    if isinstance(value, TableOptions | FileOptions):
+        return "table" if isinstance(value, TableOptions) else "file"
+    if not isinstance(value, dict) or ("url" in value) == ("path" in value):
+        return None
+    return "table" if "url" in value else "file"
+
+
+SideOptions = Annotated[
+    Annotated[TableOptions, Tag("table")] | Annotated[FileOptions, Tag("file")],
+    Discriminator(_which, custom_error_type="side", custom_error_message="a side needs either url or path"),
+]
+
+
+class FieldOptions(_Options):
+    """A field and how its values are judged equal."""
+
+    name: str = Field(description="The column at the authority.")
+    kind: KindText | None = Field(None, description="The kind that the values are compared as.")
+    places: int | None = Field(None, description="Decimals are rounded to this many places before they are compared.")
+    absolute: Decimal | None = Field(None, ge=0, description="Numbers may differ by this much.")
+    relative: Decimal | None = Field(None, ge=0, description="Numbers may differ by this share of the authority's.")
+    seconds: Decimal | None = Field(None, ge=0, description="Times may differ by this many seconds.")
+    trim: bool = Field(False, description="Text is compared without white space around it.")
+    casefold: bool = Field(False, description="Text is compared without case.")
+    nfc: bool = Field(False, description="Text is compared in Unicode form C.")
+
+    def spec(self) -> FieldSpec:
+        """The declaration that this stands for."""
+        rule = Rule(**self.model_dump(exclude={"name", "kind"}))
+        implied = "decimal" if self.places is not None else "text" if self.trim or self.casefold or self.nfc else None
+        return FieldSpec(self.name, rule, self.kind or implied)
+
+
+NamedField = Annotated[
+    FieldOptions, BeforeValidator(lambda value: {"name": value} if isinstance(value, str) else value)
+]
+
+
+class PairOptions(_Options):
+    """One pair: `[pair.NAME]`."""
+
+    authority: SideOptions = Field(description="The side that is right.")
+    replica: SideOptions | None = Field(None, description="The other side. Without it changes only go to a handler.")
+    fields: tuple[NamedField, ...] | None = Field(
+        None, description="What is compared: names, or tables of options. By default all columns that both have."
+    )
+    ignore: Names = Field((), description="Columns that are not compared.")
+    map: dict[str, str] = Field({}, description="Names of the authority's columns at the replica, where they differ.")
+    action_field: str | None = Field(None, description="The field whose value is the action.")
+    absent_when: dict[str, Names] = Field({}, description="States of the authority that mean no record at the replica.")
+    unsynced: str | None = Field(None, description="The authority's SQL condition for records still to be handled.")
+    mark: str | None = Field(None, description="The assignments that say that a record was handled.")
+    on_drift: dict[Drift, Literal["repair", "review"]] = Field(
+        {}, description="What is done about a drift, where it differs from the default."
+    )
+    settle: Duration = Field("2m", description=f"How long a record must be quiet before it is judged. {_DURATION}")
+    recheck: Duration = Field("4h", description="How long what was done counts as verified.")
+    jitter: float = Field(0.5, ge=0, le=1, description="The share by which `recheck` varies, so that checks spread.")
+    overlap: Duration = Field("1h", description="How far a sweep looks behind its cursor.")
+    tries: int = Field(5, ge=1, description="Attempts before a record is parked.")
+    lease: Duration = Field("1m", description="How long one worker may hold a record without renewing its right.")
+    sweep: str | None = Field(None, description="How often changed records are looked for, such as `10m`.")
+    compare: str | None = Field(None, description="How often both sides are compared, such as `1h`.")
+    handler: Function | None = Field(
+        None, description="`module:function` called for every change. By default the built-in writer acts."
+    )
+    handlers: dict[str, Function] = Field({}, description="`module:function` by action.")
+
+    @field_validator("authority")
+    @classmethod
+    def _has_key(cls, value: TableOptions | FileOptions) -> TableOptions | FileOptions:
+        if not value.key:
+            raise ValueError('the authority needs a key, such as key = "id"')
+        return value
+
+    def declaration(self) -> dict[str, Any]:
+        """The keyword options of `trueup.pair.declare`, without the name, the sides and the handlers."""
+        options = self.model_dump(exclude={"authority", "replica", "fields", "handler", "handlers"})
+        if self.fields is not None:
+            options["fields"] = [each.spec() for each in self.fields]
+        return options
+
+    @property
+    def functions(self) -> dict[str, str]:
+        """`module:function` by action; `*` for any action."""
+        return self.handlers if self.handler is None else {"*": self.handler, **self.handlers}
+
+
+class ProjectConfig(_Options):
+    """A whole trueup.toml."""
+
+    state: str = Field("sqlite:///trueup.db", description="Where trueup keeps its own state.")
+    pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
+    _folder: Path = Path()
+
+    @model_validator(mode="after")
+    def _some_pair(self) -> ProjectConfig:
+        if not self.pair:
+            raise ValueError("there is no pair; declare one as [pair.NAME]")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies; handlers are imported from there too."""
+        return self._folder
+
+
+def load(path: str | Path, environment: Mapping[str, str] | None = None) -> ProjectConfig:
+    """The configuration at `path`; ConfigError names file, line and option."""
+    source = _Source(Path(path))
+    options = source.substituted(source.tree, os.environ if environment is None else environment)
+    try:
+        config = ProjectConfig.model_validate(_rooted(options, source.path.parent))
+    except ValidationError as error:
+        raise source.wrong(error) from None
+    config._folder = source.path.parent
+    return config
+
+
+def _rooted(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The options with relative paths made to start at `folder`; what has the wrong shape is left to the model."""
+    rooted = dict(options)
+    if isinstance(state := rooted.setdefault("state", "sqlite:///trueup.db"), str):
+        rooted["state"] = absolute_sqlite(state, folder)
+    if isinstance(pairs := rooted.get("pair"), dict):
+        rooted["pair"] = {name: _rooted_pair(pair, folder) for name, pair in pairs.items()}
+    return rooted
+
+
+def _rooted_pair(pair: object, folder: Path) -> object:
+    if not isinstance(pair, dict):
+        return pair
+    rooted = dict(pair)
+    for name in ("authority", "replica"):
+        if isinstance(side := rooted.get(name), dict):
+            side = rooted[name] = dict(side)
+            if isinstance(side.get("path"), str):
+                side["path"] = str(folder / side["path"])
+            if isinstance(side.get("url"), str):
+                side["url"] = absolute_sqlite(side["url"], folder)
+    return rooted
+
+
+class _Source:
+    """The file as text and as a tree, able to say on which line an option stands."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.lines = path.read_text("utf-8").splitlines()
+            self.tree = tomllib.loads("\n".join(self.lines))
+        except FileNotFoundError:
+            raise ConfigError(
+                f"there is no {path}.", hint="Write one with `trueup init`, or name another with --project."
+            ) from None
+        except IsADirectoryError:
+            raise ConfigError(f"{path} is a folder.", hint=f"Name the file: {path / FILE_NAME}.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} can't be read: {_reason(error)}.", hint="It must be UTF-8 text.") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(
+                f"{path} is not TOML: {_place(error, self.lines)}.", hint="See https://toml.io."
+            ) from None
+
+    def wrong(self, error: ValidationError) -> ConfigError:
+        """The first mistake in the file as one sentence."""
+        placed = sorted(((self._place_of(each), each) for each in error.errors()), key=_first)
+        (line, path), first = placed[0]
+        problem, hint = _problem(first, path)
+        more = f" ({len(placed) - 1} more after it)" if len(placed) > 1 else ""
+        where = f", {'.'.join(map(str, path))}" if path else ""
+        return ConfigError(f"{self.path} line {line}{where}: {problem}.{more}", hint=hint)
+
+    def substituted(self, value: Any, environment: Mapping[str, str], path: tuple[str | int, ...] = ()) -> Any:
+        """`value` with every ${NAME} replaced; ConfigError names the line of one that is not set."""
+        if isinstance(value, dict):
+            return {name: self.substituted(each, environment, (*path, name)) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.substituted(each, environment, (*path, at)) for at, each in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+        for name in _VARIABLE.findall(value):
+            if name not in environment:
+                raise ConfigError(
+                    f"{self.path} line {self.line_of(path)}, {'.'.join(map(str, path))}: "
+                    f"the variable {name} is not set.",
+                    hint=f"Set it first: export {name}=…",
+                )
+        return _VARIABLE.sub(lambda found: environment[found[1]], value)
+
+    def line_of(self, path: tuple[str | int, ...]) -> int:
+        """The line, from 1, of the statement that introduces this option.
+
+        Whole statements from the top are TOML themselves: the shortest such beginning that has the option
+        ends with its statement.
+        """
+        begin = 0
+        for end in range(1, len(self.lines) + 1):
+            try:
+                tree = tomllib.loads("\n".join(self.lines[:end]))
+            except tomllib.TOMLDecodeError:
+                continue
+            if _has(tree, path):
+                return self._line_within(begin, end, path)
+            begin = end
+        return 1
+
+    def _line_within(self, begin: int, end: int, path: tuple[str | int, ...]) -> int:
+        """Of a statement over several lines, the last line that names the option, else its first."""
+        statement = [at for at in range(begin, end) if self.lines[at].strip()] or [begin]
+        name = next((each for each in reversed(path) if isinstance(each, str)), "")
+        named = [at for at in statement if re.search(rf"(?<![\w-]){re.escape(name)}\W*=", self.lines[at])]
+        return (named or statement)[-1 if named else 0] + 1
+
+    def _place_of(self, error: ErrorDetails) -> tuple[int, tuple[str | int, ...]]:
+        path: tuple[str | int, ...] = ()
+        for part in error["loc"]:
+            if _has(self.tree, (*path, part)):
+                path = (*path, part)
+        line = self.line_of(path) if path else 1
+        if error["type"] == "missing":
+            path = (*path, error["loc"][-1])
+        return line, path
+
+
+def _first(placed: tuple[tuple[int, tuple[str | int, ...]], ErrorDetails]) -> tuple[int, bool]:
+    # A misspelt option is also a missing one: the misspelling is what the reader can see.
+    (line, _), error = placed
+    return line, error["type"] == "missing"
+
+
+def _has(tree: object, path: tuple[str | int, ...]) -> bool:
+    for part in path:
+        known = range(len(tree)) if isinstance(tree, list) else tree if isinstance(tree, dict) else ()
+        if part not in known:
+            return False
+        tree = tree[part]  # type: ignore[index]
+    return True
+
+
+def _problem(error: ErrorDetails, path: tuple[str | int, ...]) -> tuple[str, str | None]:
+    """What is wrong, without any value (it may be secret), and what to do."""
+    if error["type"] == "extra_forbidden":
+        known = list(_model_at(error["loc"]).model_fields)
+        return f"there is no option {path[-1]!r}", did_you_mean(str(path[-1]), known, "Options")
+    if error["type"] == "missing":
+        return "it is missing", f"Add {path[-1]} = …"
+    if error["type"] == "string_pattern_mismatch":
+        return "this names no function", "Write module:function, such as shop.erp:push."
+    if error["type"] == "side":
+        return error["msg"], 'Write { url = "…", table = "…" } for a table, or { path = "…" } for a file.'
+    message = error["msg"].removeprefix("Value error, ").rstrip(".")
+    return message[:1].lower() + message[1:], None
+
+
+def _model_at(location: tuple[str | int, ...]) -> type[BaseModel]:
+    """The model whose option was not known."""
+    if "table" in location[:-1] and location[2:3] in (("authority",), ("replica",)):
+        return TableOptions
+    if "file" in location[:-1] and location[2:3] in (("authority",), ("replica",)):
+        return FileOptions
+    if len(location) > 3 and location[2] == "fields":
+        return FieldOptions
+    return ProjectConfig if len(location) == 1 else PairOptions
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return error.strerror or "unknown reason" if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
+
+
+def _place(error: tomllib.TOMLDecodeError, lines: list[str]) -> str:
+    return str(error).replace("(at end of document)", f"(at its end, line {len(lines)})").replace("(at line", "(line")
+
+
+__all__ = ["FILE_NAME", "FieldOptions", "FileOptions", "PairOptions", "ProjectConfig", "TableOptions", "load"]

@@ -1,0 +1,7 @@
+"""Files as sides."""
+
+from __future__ import annotations
+
+from trueup.sides.files.side import File
+
+__all__ = ["File"]

@@ -1,0 +1,182 @@
+"""Parquet: every type as the kind that holds it without loss."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trueup.errors import BadInput, SchemaError
+from trueup.model import kinds
+from trueup.model.columns import delivered
+from trueup.model.kinds import Column, Kind
+from trueup.model.record import Field
+from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, PythonValues, UnfitError
+from trueup.sides.files.opening import head, unreadable
+
+
+@dataclass(slots=True)
+class Parquet:
+    """Parquet files of one schema."""
+
+    files: Sequence[Path]
+    zone: ZoneInfo | None = None
+    rename: Mapping[str | int, str] = field(default_factory=dict)
+    system: str = "Parquet"
+
+    def columns(self) -> tuple[Column, ...]:
+        """The schema as kinds."""
+        first = self._columns(self.files[0])
+        for path in self.files[1:]:
+            if odd := {(each.name, each.kind) for each in self._columns(path)} ^ {
+                (each.name, each.kind) for each in first
+            }:
+                name = min(each for each, _ in odd)
+                raise SchemaError(
+                    f"{path.name} and {self.files[0].name} differ in their columns, in {name} for one.",
+                    hint="Files that are read as one side have the same columns and types.",
+                )
+        return first
+
+    def _columns(self, path: Path) -> tuple[Column, ...]:
+        with _opened(path) as file:
+            return tuple(
+                _column(name, each, self.zone)
+                for name, each in zip(self._names(path, file.schema_arrow), file.schema_arrow, strict=True)
+            )
+
+    def _names(self, path: Path, schema: pa.Schema) -> list[str]:
+        for old in self.rename:
+            if old not in schema.names:
+                raise SchemaError(f"{path.name} has no column {old} to rename.")
+        names = [self.rename.get(name, name) for name in schema.names]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadInput(f"{path.name} has two columns named {name}.", hint="Rename one of them with rename.")
+        return names
+
+    def chunks(self, path: Path, names: Sequence[str]) -> Iterator[Chunk]:
+        """The records of one file."""
+        place = 0
+        with _opened(path) as file:
+            known = self._names(path, file.schema_arrow)
+            own = {name: file.schema_arrow.names[known.index(name)] for name in names}
+            for batch in _batches(path, file, list(own.values())):
+                columns = {name: ArrowValues(batch.column(old), self.zone) for name, old in own.items()}
+                yield Chunk(self, path, pa.array(range(place, place + batch.num_rows), pa.int64()), columns)
+                place += batch.num_rows
+
+    def line(self, path: Path, place: int) -> str:
+        """Parquet has rows, not lines."""
+        return f"row {place + 1:,}"
+
+
+def _batches(path: Path, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    if not names:
+        for start in range(0, file.metadata.num_rows, CHUNK_ROWS):
+            rows = min(CHUNK_ROWS, file.metadata.num_rows - start)
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
+        return
+    try:
+        yield from file.iter_batches(batch_size=CHUNK_ROWS, columns=list(names))
+    except (pa.ArrowException, OSError) as failure:
+        raise BadInput(f"{path.name} is damaged: its data can't be read.", hint="Fetch the file again.") from failure
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    start = head(path)
+    try:
+        file = pq.ParquetFile(str(path), buffer_size=1 << 20, pre_buffer=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as failure:
+        why = "is no Parquet file" if start[:4] != b"PAR1" else "is damaged or ends early"
+        raise BadInput(f"{path.name} {why}.", hint="Fetch the file again, or declare its format.") from failure
+    except OSError as failure:
+        raise unreadable(path, failure) from failure
+    with file:
+        yield file
+
+
+def _column(name: str, each: pa.Field[Any], zone: ZoneInfo | None) -> Column:
+    kind = kind_of_type(each.type)
+    # Read through the declared zone, a wall-clock time becomes an instant.
+    zoned = zone is not None and kind == kinds.TIMESTAMP
+    return Column(
+        name,
+        kinds.INSTANT if zoned else kind,
+        native=not zoned and kind.arrow() is not None and not pa.types.is_uint64(each.type),
+        nullable=each.nullable,
+        declared=str(each.type),
+    )
+
+
+def kind_of_type(type_: pa.DataType) -> Kind:
+    """The kind that holds every value of an Arrow type."""
+    types = pa.types
+    if isinstance(type_, pa.UuidType):
+        return kinds.UUID
+    if isinstance(type_, pa.JsonType):
+        return kinds.JSON
+    if isinstance(type_, pa.BaseExtensionType):
+        return kind_of_type(type_.storage_type)
+    if types.is_dictionary(type_):
+        return kind_of_type(type_.value_type)
+    if types.is_boolean(type_):
+        return kinds.BOOLEAN
+    if types.is_integer(type_):
+        return kinds.INTEGER
+    if types.is_decimal(type_):
+        return Kind("decimal", scale=type_.scale, precision=type_.precision)
+    if types.is_floating(type_):
+        return kinds.FLOAT if type_.bit_width == 64 else Kind("float", bits=32)
+    if (
+        types.is_binary(type_)
+        or types.is_large_binary(type_)
+        or types.is_fixed_size_binary(type_)
+        or types.is_binary_view(type_)
+    ):
+        return kinds.BYTES
+    if types.is_date(type_):
+        return kinds.DATE
+    if types.is_time(type_):
+        return kinds.TIME
+    if types.is_timestamp(type_):
+        return kinds.TIMESTAMP if type_.tz is None else kinds.INSTANT
+    if types.is_duration(type_) or types.is_interval(type_):
+        return kinds.INTERVAL
+    if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
+        item = kind_of_type(type_.value_type)
+        return kinds.JSON if item == kinds.JSON else Kind("array", item=item)
+    if types.is_struct(type_) or types.is_map(type_):
+        return kinds.JSON
+    return kinds.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowValues:
+    """Values of a typed column."""
+
+    array: pa.Array[Any]
+    zone: ZoneInfo | None
+
+    def deliver(self, field: Field) -> pa.Array[Any]:
+        """Under the asked kind; nanoseconds are rounded to microseconds, half up."""
+        array = self.array
+        try:
+            if pa.types.is_nested(array.type):
+                # Objects of any depth, maps included, have no Arrow form that all engines share.
+                return PythonValues(array.to_pylist(maps_as_pydicts="strict"), self.zone).deliver(field)
+            return delivered(array, kind_of_type(array.type), field, self.zone)
+        except (pa.ArrowInvalid, ValueError, KeyError) as failure:
+            why = f"a value of type {array.type} can't be read exactly"
+            raise UnfitError(0, why, "Leave the column out, or write the file with another type.") from failure
+
+    def filter(self, mask: pa.Array[Any]) -> ArrowValues:
+        """Those where the mask is true."""
+        return ArrowValues(self.array.filter(mask), self.zone)

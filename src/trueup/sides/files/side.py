@@ -1,0 +1,254 @@
+"""Files as a side: CSV, JSON Lines and Parquet, one or many."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+import pyarrow.compute
+
+from trueup.errors import ConfigError
+from trueup.model import kinds
+from trueup.model.kinds import Column, Kind, kind_named
+from trueup.model.record import Field, Found, Projection
+from trueup.ports import EVERYTHING, Capabilities, Description, Scope
+from trueup.sides import scanning
+from trueup.sides.files.chunk import Chunk, Format, first_true
+from trueup.sides.files.condition import Condition
+from trueup.sides.files.delimited import Delimited, Dialect
+from trueup.sides.files.footer import Footer
+from trueup.sides.files.json_lines import JsonLines
+from trueup.sides.files.numerals import Numerals
+from trueup.sides.files.opening import files_of, unchanged
+from trueup.sides.files.parquet import Parquet
+
+# The kernels take Python values where their type stubs only know Arrow scalars.
+pc: Any = pyarrow.compute
+
+FormatName = Literal["csv", "jsonl", "parquet"]
+_SUFFIXES: dict[str, FormatName] = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv",
+    ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_PACKED = re.compile(r"\.(?:gz|zst|zstd|zip)\Z", re.IGNORECASE)
+_VERSION_SAMPLE = 1_000
+
+
+class File:
+    """A file, or all files that a glob names, as a read-only side.
+
+    path: gzip, zstd and a zip of one file are unpacked. format: by the suffix if not given.
+    columns: kinds by name, such as {"amount": "decimal"}. A value that is not of its declared kind is an error
+    that names line and column. Columns that are not declared: text in CSV; in JSON Lines the narrowest kind
+    that holds the first records; in Parquet what the schema says.
+    rename: name (in CSV also position from 1) to the name that is used instead.
+    where: a SQL condition over the columns; records that it does not select are not there.
+    zone: what wall-clock times are read in; they become instants.
+    CSV only: encoding (a byte order mark outranks it; for JSON Lines too), delimiter, quote (None: quotes are
+    letters), decimal and thousands marks of numbers, null (unquoted texts that mean null; the default makes
+    `,,` null and `,"",` the empty text), skip_top (lines before the header), footer (texts by which the last
+    row is known as a total: {"Text": "Total"}; declared numbers must add up to it).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | Sequence[str] = (),
+        version: str | None = None,
+        format: FormatName | None = None,  # noqa: A002  the word for it
+        columns: Mapping[str, Kind | str] | None = None,
+        encoding: str = "utf-8",
+        delimiter: str | None = None,
+        quote: str | None = '"',
+        decimal: str = ".",
+        thousands: str | None = None,
+        null: str | Sequence[str] = ("",),
+        zone: str | None = None,
+        where: str | None = None,
+        rename: Mapping[str | int, str] | None = None,
+        skip_top: int = 0,
+        footer: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.label = Path(self.path).name
+        self.key = (key,) if isinstance(key, str) else tuple(key)
+        self.version = version
+        self._declared = {name: kind_named(kind) for name, kind in (columns or {}).items()}
+        self._format_name = format or _format_of(self.label)
+        self._zone = _zone(zone)
+        self._where, self._footer = where, dict(footer or {})
+        self._rename = dict(rename or {})
+        tab = _PACKED.sub("", self.label).lower().endswith(".tsv")
+        self._encoding = encoding
+        self._dialect = Dialect(
+            encoding,
+            delimiter or ("\t" if tab else ","),
+            quote or None,
+            (null,) if isinstance(null, str) else tuple(null),
+            skip_top,
+        )
+        self._numerals = Numerals(decimal, thousands or None)
+        self._format: Format | None = None
+        self._columns: tuple[Column, ...] | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """A file is read from its beginning, whatever is asked."""
+        return Capabilities()
+
+    def describe(self) -> Description:
+        """The columns, from header, schema or first records."""
+        form = self._opened()
+        if self._columns is None:
+            self._columns = self._described(form)
+        system = form.system if len(self._files) == 1 else f"{form.system}, {len(self._files)} files"
+        return Description(self.label, system, self._columns, self.key)
+
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        """Every record in scope, file by file."""
+        columns = self.describe().columns
+        scanning.check_columns(projection, columns, self.label)
+        batches = self._batches(projection, columns, scope.where)
+        return batches if scope.since is None else scanning.since(batches, projection, scope.since)
+
+    def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
+        """The records with these key texts, found by reading everything once."""
+        return scanning.read_by_scan(self.scan(projection), projection, keys) if keys else {}
+
+    def now_us(self) -> None:
+        """A file has no clock."""
+
+    def close(self) -> None:
+        """Nothing stays open between scans."""
+
+    # Description.
+
+    def _opened(self) -> Format:
+        if self._format is None:
+            self._files = files_of(self.path)
+            self._format = self._form(self._files)
+        return self._format
+
+    def _form(self, files: Sequence[Path]) -> Format:
+        match self._format_name:
+            case "csv":
+                return Delimited(files, self._dialect, self._numerals, self._zone, self._rename)
+            case "jsonl":
+                return JsonLines(files, self._encoding, self._zone, self._rename, tuple(self._declared))
+            case _:
+                return Parquet(files, self._zone, self._rename)
+
+    def _described(self, form: Format) -> tuple[Column, ...]:
+        found = {column.name: column for column in form.columns()}
+        for name in (*self._declared, *self._footer):
+            if name not in found:
+                raise scanning.missing_column(name, list(found), self.label)
+        for name, kind in self._declared.items():
+            same = kind == found[name].kind and found[name].native
+            found[name] = replace(found[name], kind=kind, native=same or kind.name == "text", declared=str(kind))
+        if self.version in found and self.version not in self._declared and found[self.version].kind == kinds.TEXT:
+            found[self.version] = replace(
+                found[self.version], kind=self._version_kind(form, self.version), native=False
+            )
+        return tuple(found.values())
+
+    def _version_kind(self, form: Format, version: str) -> Kind:
+        """What the texts of an undeclared version column are: a version has to be a number or a time."""
+        chunk = next(form.chunks(self._files[0], [version]), None)
+        if chunk is None:
+            return kinds.TEXT
+        sample = chunk.filter(pa.array([at < _VERSION_SAMPLE for at in range(len(chunk))]))
+        for kind in (kinds.INTEGER, kinds.TIMESTAMP if self._zone is None else kinds.INSTANT, kinds.INSTANT):
+            texts = sample.deliver(Field(version, version, kind))
+            if texts.null_count < len(texts) and not pc.any(pc.starts_with(texts, "!")).as_py():
+                return kind
+        return kinds.TEXT
+
+    # Enumeration.
+
+    def _batches(
+        self, projection: Projection, columns: Sequence[Column], where: str | None
+    ) -> Iterator[pa.RecordBatch]:
+        conditions = [Condition(sql, columns, self.label) for sql in (self._where, where) if sql is not None]
+        try:
+            for path in self._files:
+                with unchanged(path):
+                    for chunk in self._chunks(path, projection, conditions):
+                        yield self._batch(chunk, projection)
+        finally:
+            for condition in conditions:
+                condition.close()
+
+    def _chunks(self, path: Path, projection: Projection, conditions: Sequence[Condition]) -> Iterator[Chunk]:
+        form = self._opened()
+        totals = [name for name, kind in self._declared.items() if kind.name in ("integer", "decimal")]
+        totals = totals if self._footer else []
+        spoken_of = [name for condition in conditions for name in condition.names]
+        names = dict.fromkeys([*(each.source for each in projection.columns), *self._footer, *totals, *spoken_of])
+        footer = Footer(self._footer, totals) if self._footer else None
+        for chunk in form.chunks(path, list(names)):
+            records = chunk if footer is None else footer.strip(chunk)
+            for condition in conditions:
+                records = records.filter(condition.mask(records))
+            if len(records):
+                yield records
+        if footer is not None:
+            footer.check(path.name)
+
+    def _batch(self, chunk: Chunk, projection: Projection) -> pa.RecordBatch:
+        arrays = []
+        for field in projection.columns:
+            if field is projection.version:
+                texts = self._column(chunk, replace(field, native=False)).to_pylist()
+                arrays.append(scanning.versions_of(texts, field))
+            else:
+                arrays.append(self._column(chunk, field))
+        return pa.RecordBatch.from_arrays(arrays, schema=scanning.schema_of(projection))
+
+    def _column(self, chunk: Chunk, field: Field) -> pa.Array[Any]:
+        declared = self._declared.get(field.source)
+        if declared is None or declared == kinds.TEXT:
+            return chunk.deliver(field)
+        asked = field if field.kind == declared else Field(field.source, field.source, declared)
+        array = chunk.deliver(asked)
+        _check(chunk, field.source, array, declared)
+        if asked is field:
+            return array
+        texts = [scanning.respelled(text, declared, field.kind, self._zone) for text in array.to_pylist()]
+        return scanning.delivered_texts(texts, field)
+
+
+def _check(chunk: Chunk, name: str, array: pa.Array[Any], declared: Kind) -> None:
+    """Raises BadInput at the first value that is not of its declared kind."""
+    if array.type != pa.string() or declared.name in ("text", "enum"):
+        return
+    row = first_true(pc.fill_null(pc.starts_with(array, "!"), False))
+    if row is not None:
+        hint = "Repair the value, or declare the column as it is."
+        raise chunk.bad(row, name, f"not a value of kind {declared}, as it is declared", hint)
+
+
+def _format_of(name: str) -> FormatName:
+    suffix = Path(_PACKED.sub("", name)).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ConfigError(
+            f"{name}: the format can't be told from the name.", hint="Declare format: csv, jsonl or parquet."
+        )
+    return _SUFFIXES[suffix]
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(f"{name!r} is not a time zone.", hint="For example Europe/Berlin or UTC.") from None

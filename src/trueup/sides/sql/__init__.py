@@ -1,0 +1,5 @@
+"""SQLite, PostgreSQL, MySQL and MariaDB as sides."""
+
+from trueup.sides.sql.side import Sql
+
+__all__ = ["Sql"]

@@ -1,0 +1,314 @@
+"""PostgreSQL, by psycopg.
+
+Whatever Python or Arrow can't hold (infinite and far dates, BC, NaN in numeric, months in intervals) crosses
+as text that the server writes, and goes back as text that the server reads. Scans use COPY: in its CSV form a
+null is nothing and an empty text is `""`, which Arrow's parser tells apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import sqlalchemy as sa
+
+from trueup.errors import ConfigError
+from trueup.model import kinds
+from trueup.model.canonical import ODD, is_odd
+from trueup.model.kinds import Kind
+from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
+from trueup.sides.sql.lines import arrays_from_lines, batches_of_lines
+from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
+
+_SESSION = (
+    "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; "
+    "SET extra_float_digits = 1; SET client_min_messages = 'warning'"
+)
+_KINDS: dict[str, Kind] = {
+    "bool": kinds.BOOLEAN, "int2": kinds.INTEGER, "int4": kinds.INTEGER, "int8": kinds.INTEGER, "oid": kinds.INTEGER,
+    "float4": Kind("float", bits=32), "float8": kinds.FLOAT, "money": kinds.DECIMAL, "bytea": kinds.BYTES,
+    "uuid": kinds.UUID, "date": kinds.DATE, "time": kinds.TIME, "timetz": kinds.TIME, "timestamp": kinds.TIMESTAMP,
+    "timestamptz": kinds.INSTANT, "interval": kinds.INTERVAL, "json": kinds.JSON, "jsonb": kinds.JSON,
+}  # fmt: skip
+_NATIVE = frozenset(("bool", "int2", "int4", "int8", "float4", "float8", "bytea"))
+# Types that can be compared with any text; every other type that is read as text refuses foreign spellings.
+_PLAIN_TEXT = frozenset(("text", "varchar", "bpchar", "name"))
+_SHAPES: dict[str, Any] = {
+    "bool": "boolean", "int2": "integer", "int4": "integer", "int8": "integer", "float4": "float32", "float8": "float",
+}  # fmt: skip
+# A domain is read as the type under it; elem is the element type of a true array.
+_COLUMNS = """
+WITH RECURSIVE c AS (
+  SELECT a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attidentity, a.atttypid AS typ, a.atttypmod AS mod,
+         format_type(a.atttypid, a.atttypmod) AS declared
+  FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+), base AS (
+  SELECT c.attnum, c.typ, c.mod FROM c
+  UNION ALL
+  SELECT b.attnum, t.typbasetype, CASE WHEN t.typtypmod = -1 THEN b.mod ELSE t.typtypmod END
+  FROM base b JOIN pg_type t ON t.oid = b.typ WHERE t.typtype = 'd'
+)
+SELECT c.attname, c.declared, c.attnotnull, c.attgenerated::text, c.attidentity::text, t.typname, t.typtype::text,
+       b.mod, CASE WHEN t.typcategory = 'A' THEN e.typname END AS elem, e.typtype::text AS elem_type
+FROM c JOIN base b USING (attnum) JOIN pg_type t ON t.oid = b.typ
+LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typelem <> 0
+WHERE t.typtype <> 'd' ORDER BY c.attnum
+"""
+_INDEXES = """
+SELECT i.indisprimary, i.indisunique, array_agg(a.attname::text ORDER BY k.n) AS columns
+FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+WHERE i.indrelid = %s AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indisvalid AND k.n <= i.indnkeyatts
+GROUP BY i.indexrelid, i.indisprimary, i.indisunique
+"""
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL."""
+
+    name = "postgresql"
+    clock: ClassVar[str] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+    def engine(self, url: sa.URL) -> sa.Engine:
+        """A pool of psycopg connections."""
+        try:
+            import psycopg  # noqa: F401, PLC0415  an extra
+        except ImportError as missing:
+            hint = "Install it with: pip install 'trueup[postgres]'"
+            raise ConfigError("PostgreSQL needs the driver psycopg.", hint=hint) from missing
+        options = {"client_encoding": "utf8", "application_name": "trueup"}
+        if "connect_timeout" not in url.query:
+            options["connect_timeout"] = "10"
+        engine = sa.create_engine(
+            url.set(drivername="postgresql+psycopg"), connect_args=options, pool_pre_ping=True, hide_parameters=True
+        )
+        sa.event.listen(engine, "connect", _prepare)
+        return engine
+
+    def trouble(self, error: BaseException) -> tuple[Trouble, str]:
+        """By SQLSTATE."""
+        state = getattr(error, "sqlstate", None)
+        diagnosis = getattr(error, "diag", None)
+        words = str(getattr(diagnosis, "message_primary", None) or "").strip()
+        if state is None:
+            return _without_state(error)
+        match state[:2]:
+            case "08" | "57" | "53":
+                return "unreachable", words
+            case "28":
+                return "login", "the login was refused"
+            case "3D":
+                return "schema", words
+            case "42" if state == "42501":
+                return "permission", words
+            case "42" | "3F":
+                return "schema", words
+            case "23":
+                return "constraint", f"{getattr(diagnosis, 'constraint_name', None) or 'not null'}"
+            case "22":
+                return "value", f"SQLSTATE {state}"
+            case _ if state in ("40001", "40P01", "55P03"):
+                return "retry", "another session holds the rows"
+        return "other", f"SQLSTATE {state}"
+
+    def system(self, connection: sa.Connection) -> str:
+        """The server's version."""
+        return f"PostgreSQL {str(connection.exec_driver_sql('SHOW server_version').scalar()).split()[0]}"
+
+    def table(self, connection: sa.Connection, schema: str | None, name: str) -> Table | None:
+        """Tables, views, materialised views, partitioned and foreign tables."""
+        where = "n.nspname = %s" if schema is not None else "pg_table_is_visible(c.oid)"
+        found = connection.exec_driver_sql(
+            "SELECT c.oid, c.reltuples::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            f"WHERE c.relname = %s AND {where} AND c.relkind IN ('r', 'v', 'm', 'p', 'f')",
+            (name, schema) if schema is not None else (name,),
+        ).first()
+        if found is None:
+            return None
+        columns = tuple(_stored(row) for row in connection.exec_driver_sql(_COLUMNS, (found[0],)))
+        indexes = [
+            (primary, Index(tuple(names), unique))
+            for primary, unique, names in connection.exec_driver_sql(_INDEXES, (found[0],))
+        ]
+        key = next((index.columns for primary, index in indexes if primary), ())
+        rows = found[1] if found[1] > 0 else None  # 0 or -1: never counted
+        return Table(schema, name, columns, key, tuple(index for _, index in indexes), rows)
+
+    def reading(self, column: Stored, kind: Kind) -> Reading:
+        """As it is, or as the server's own text."""
+        name = self.quoted(column.name)
+        if column.kind.name == "array":
+            # As text first: JSON has no NaN, no infinity, and would hide what kind the elements are.
+            sql = f"to_json({name})::text" if kind.name == "json" else f"to_json({name}::text[])::text"
+            return Reading(sql, "text", column.kind)
+        match column.base:
+            case "bytea":
+                return Reading(f"encode({name}, 'hex')", "hex", column.kind)
+            case "inet":
+                return Reading(f"abbrev({name})", "text", column.kind)
+            case "money":
+                return Reading(f"{name}::numeric::text", "text", column.kind)
+            case base if base in _SHAPES:
+                return Reading(name, _SHAPES[base], column.kind)
+            case "text" | "varchar":
+                return Reading(name, "text", column.kind)
+        return Reading(f"{name}::text", "text", column.kind)  # of char(n) this also drops the padding
+
+    def version(self, column: Stored, kind: Kind, zone: ZoneInfo | None) -> str | None:
+        """Integers as they are; times by epoch, whose numeric is exact."""
+        name = self.quoted(column.name)
+        if kind.name == "integer":
+            return name if column.base in ("int2", "int4", "int8") else None
+        if column.base in ("timestamp", "timestamptz", "date") and kind.aware == column.kind.aware:
+            return f"CASE WHEN isfinite({name}) THEN (extract(epoch FROM {name}) * 1000000)::bigint END"
+        return None
+
+    def scan(
+        self, connection: sa.Connection, columns: Sequence[tuple[Stored | None, Reading]], rest: str, values: list[Any]
+    ) -> Iterator[Sequence[Raw]]:
+        """COPY … TO STDOUT; the server sends each row as one message, so batches end at row ends."""
+        readings = [reading for _, reading in columns]
+        sql = f"COPY (SELECT {', '.join(reading.sql for reading in readings)} {rest}) TO STDOUT (FORMAT csv)"
+        driver: Any = connection.connection.driver_connection
+        done = False
+        try:
+            with driver.cursor() as cursor, cursor.copy(sql, values) as copy:
+                for block in batches_of_lines(copy):
+                    yield arrays_from_lines(block, readings)
+            done = True
+        finally:
+            if not done:
+                connection.invalidate()  # rows of an abandoned COPY are still on their way
+
+    def key(self, column: Stored) -> str:
+        """The column, or its text where the type would refuse to be compared with foreign text."""
+        name = self.quoted(column.name)
+        if column.kind.name in TEXTUAL and column.base not in _PLAIN_TEXT:
+            return self.reading(column, column.kind).sql
+        return name
+
+    def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
+        """Texts whose type the server takes from the column; integers as such, since types have bounds."""
+        if column.kind.name in TEXTUAL:
+            spelled = (text,) if kind.name in TEXTUAL else spellings(text, kind, zone)
+            return [each for each in spelled if _sendable(each)]
+        stored = as_stored(text, kind, column.kind, zone)
+        if is_odd(stored, column.kind):
+            return []
+        if column.kind.name == "integer":
+            value = integer_value(stored)
+            return [value] if value is not None and -(2**63) <= value < 2**63 else []
+        if column.kind.name in ("date", "timestamp") and (parts := signed_year(stored)):
+            return [_literal(stored, column.kind)] if -4713 < parts[0] < 294_276 else []
+        return [_literal(stored, column.kind)]
+
+    def rebind(self, value: Any, reading: Reading) -> Any:
+        """A float as text: the server reads it in the column's own width."""
+        return str(value) if reading.shape in ("float", "float32") else super().rebind(value, reading)
+
+    def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
+        """Text that the server reads by the column's type."""
+        if text is None:
+            return None
+        return _literal(as_stored(text, kind, column.kind, zone), column.kind)
+
+    def begin(self, engine: sa.Engine) -> sa.Connection:
+        """Each statement sees what is committed, so that a locked row is the newest."""
+        return engine.connect().execution_options(isolation_level="READ COMMITTED")
+
+    def inserting(self, table: Table, columns: Sequence[Stored], key: Sequence[str]) -> str:
+        """Leaves out a row whose key is there, where a unique index knows."""
+        sql = super().inserting(table, columns, key)
+        if any(column.identity for column in columns):
+            sql = sql.replace(" VALUES (", " OVERRIDING SYSTEM VALUE VALUES (", 1)
+        if any(index.unique and set(index.columns) == set(key) for index in table.indexes):
+            sql += f" ON CONFLICT ({', '.join(map(self.quoted, key))}) DO NOTHING"
+        return sql
+
+    def duplicate(self, error: BaseException | None) -> bool:
+        """A key's own duplicate raises nothing; what raises is another constraint, which has a name."""
+        return False
+
+
+def _prepare(connection: Any, record: Any) -> None:
+    connection.execute(_SESSION)
+    connection.commit()
+
+
+def _stored(row: Any) -> Stored:
+    name, declared, required, generated, identity, base, typtype, mod, element, element_type = row
+    if element is not None:
+        kind, native = Kind("array", item=_kind(element, element_type or "b", -1)), False
+    else:
+        kind = _kind(base, typtype, mod)
+        native = base in _NATIVE or kind.name in TEXTUAL
+    return Stored(
+        name, declared, base, kind, native, nullable=not required,
+        generated=bool(generated.strip()), identity=identity == "a",
+    )  # fmt: skip
+
+
+def _kind(base: str, typtype: str, mod: int) -> Kind:
+    if typtype == "e":
+        return kinds.ENUM
+    if base == "numeric":
+        # A modifier packs precision and a signed 11-bit scale (since PostgreSQL 15), offset by 4.
+        if mod < 4:
+            return kinds.DECIMAL
+        precision, scale = ((mod - 4) >> 16) & 0xFFFF, (((mod - 4) & 0x7FF) ^ 1024) - 1024
+        return Kind("decimal", scale=scale, precision=precision) if 0 <= scale <= precision else kinds.DECIMAL
+    return _KINDS.get(base, kinds.TEXT)
+
+
+def _sendable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def _literal(text: str, kind: Kind) -> str:
+    """A canonical text in the spelling that PostgreSQL reads."""
+    if is_odd(text, kind):
+        return text.removeprefix(ODD)
+    match kind.name:
+        case "bytes":
+            return f"\\x{text}"
+        case "date" | "timestamp":
+            return _dated(text)
+        case "array":
+            return _array_literal(json.loads(text), kind.element)
+        case _:
+            return text
+
+
+def _dated(text: str) -> str:
+    parts = signed_year(text)
+    if parts is None:
+        return text
+    year, day, rest = parts
+    return f"{year:04}{day}{rest}" if year > 0 else f"{1 - year:04}{day}{rest.replace('T', ' ')} BC"
+
+
+def _array_literal(items: Sequence[Any], element: Kind) -> str:
+    return "{" + ",".join(_item_literal(item, element) for item in items) + "}"
+
+
+def _item_literal(item: Any, element: Kind) -> str:
+    if item is None:
+        return "NULL"
+    if isinstance(item, list):
+        return _array_literal(item, element)
+    escaped = _literal(item, element).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _without_state(error: BaseException) -> tuple[Trouble, str]:
+    """Errors of the connection itself carry no SQLSTATE; libpq says them in English or the user's language."""
+    text = str(error)
+    if "password authentication failed" in text or "no pg_hba.conf entry" in text or "no password supplied" in text:
+        return "login", "the login was refused"
+    if "does not exist" in text and ("database" in text or "role" in text):
+        return "login", "the database or role does not exist"
+    if type(error).__name__ == "DataError":
+        return "value", "it can't be sent"
+    return "unreachable", "no connection"

@@ -1,0 +1,323 @@
+"""SQLite, by Python's sqlite3.
+
+A declared type is a wish: any column may hold any value, and dates are text in whatever spelling a program
+chose. So values are read as they are, the canonical rules judge them, and a key is looked up in every usual
+spelling before the unusual ones are searched for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from trueup.errors import ConfigError, SideError
+from trueup.model import kinds
+from trueup.model.canonical import canonical_text, is_odd
+from trueup.model.kinds import Kind, kind_named
+from trueup.model.natural import natural
+from trueup.model.record import version_of
+from trueup.model.times import timestamp_text
+from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
+from trueup.sides.sql.spelling import as_stored, spellings, sql_timestamp
+
+_BATCH_ROWS = 20_000
+_BUSY_SECONDS_MAX = 30.0
+_INT64 = range(-(2**63), 2**63)
+# The first that is part of the declared type names the kind; SQLite itself looks at INT, CHAR, CLOB, TEXT, BLOB.
+_KINDS: tuple[tuple[str, Kind], ...] = (
+    ("BOOL", kinds.BOOLEAN), ("INTERVAL", kinds.INTERVAL), ("FLOA", kinds.FLOAT), ("POINT", kinds.TEXT),
+    ("INT", kinds.INTEGER),
+    ("YEAR", kinds.INTEGER), ("SERIAL", kinds.INTEGER), ("UUID", kinds.UUID), ("JSON", kinds.JSON),
+    ("TIMESTAMPTZ", kinds.INSTANT), ("WITH TIME ZONE", kinds.INSTANT), ("INSTANT", kinds.INSTANT),
+    ("TIMESTAMP", kinds.TIMESTAMP), ("DATETIME", kinds.TIMESTAMP), ("DATE", kinds.DATE), ("TIME", kinds.TIME),
+    ("CHAR", kinds.TEXT), ("CLOB", kinds.TEXT), ("TEXT", kinds.TEXT), ("STRING", kinds.TEXT), ("ENUM", kinds.ENUM),
+    ("BLOB", kinds.BYTES), ("BINARY", kinds.BYTES), ("BYTEA", kinds.BYTES), ("REAL", kinds.FLOAT),
+    ("DOUB", kinds.FLOAT), ("NUMERIC", kinds.DECIMAL), ("DEC", kinds.DECIMAL),
+    ("MONEY", kinds.DECIMAL), ("NUMBER", kinds.DECIMAL),
+)  # fmt: skip
+_STRICT = {"INT": kinds.INTEGER, "INTEGER": kinds.INTEGER, "TEXT": kinds.TEXT, "BLOB": kinds.BYTES, "REAL": kinds.FLOAT}
+_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+_CLOCK = "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+
+
+class SQLite(Dialect):
+    """SQLite."""
+
+    name = "sqlite"
+    mark = "?"
+    lock = ""
+    clock: ClassVar[str] = (
+        "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
+        " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000"
+    )
+
+    def engine(self, url: sa.URL) -> sa.Engine:
+        """A pool of connections to a file that must be there: opening one must not create it."""
+        if not url.database or url.database == ":memory:":
+            raise ConfigError("A SQLite side needs a file.", hint="For example sqlite:///orders.db.")
+        path = Path(url.database)
+        if not path.is_file():
+            raise SideError(f"{path}: no such file.", hint="A SQLite database is read where it is, never created.")
+        address = f"file:{quote(str(path.absolute()))}?mode=rw"
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                address, uri=True, timeout=_BUSY_SECONDS_MAX, check_same_thread=False, isolation_level=None
+            )
+            connection.text_factory = _text
+            connection.create_function("trueup_version", 3, _version, deterministic=True)
+            connection.execute("PRAGMA foreign_keys = ON")
+            return connection
+
+        engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.QueuePool, hide_parameters=True)
+        sa.event.listen(engine, "begin", _begin)
+        return engine
+
+    def trouble(self, error: BaseException) -> tuple[Trouble, str]:
+        """By the message: sqlite3 has no finer classes before Python 3.11's error names."""
+        text = str(error)
+        if isinstance(error, sqlite3.IntegrityError):
+            return "constraint", text  # names the constraint or the columns, never values
+        if "locked" in text or "busy" in text:
+            return "retry", "another program holds the database"
+        if "readonly" in text:
+            return "permission", "the file can't be written"
+        if "unable to open" in text or "not a database" in text or "malformed" in text:
+            return "unreachable", text
+        if "no such" in text or "syntax error" in text or "unrecognized token" in text or "ambiguous" in text:
+            return "schema", text
+        if isinstance(error, sqlite3.DataError | OverflowError):
+            return "value", "it does not fit"
+        return "other", getattr(error, "sqlite_errorname", type(error).__name__)
+
+    def system(self, connection: sa.Connection) -> str:
+        """The library's version."""
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    def table(self, connection: sa.Connection, schema: str | None, name: str) -> Table | None:
+        """From the schema table and its pragmas."""
+        at = self.quoted(schema or "main")
+        if schema is not None and schema not in self._schemas(connection):
+            return None
+        found = connection.exec_driver_sql(
+            f"SELECT type, sql FROM {at}.sqlite_master WHERE name = ? AND type IN ('table', 'view')", (name,)
+        ).first()
+        if found is None:
+            return None
+        of = f"{at}.%s({self.quoted(name)})"
+        listed = [row for row in connection.exec_driver_sql(f"PRAGMA {of % 'table_xinfo'}") if row[6] != 1]
+        strict = bool(re.search(r"\)[^)]*\bSTRICT\b[^)]*\Z", found[1] or "", re.IGNORECASE))
+        keyed = sorted((row for row in listed if row[5]), key=lambda row: int(row[5]))
+        alias = keyed[0][1] if len(keyed) == 1 and keyed[0][2].upper() == "INTEGER" else None
+        columns = tuple(_stored(row, strict=strict, is_rowid=row[1] == alias) for row in listed)
+        indexes = []
+        for index in connection.exec_driver_sql(f"PRAGMA {of % 'index_list'}").all():
+            parts = connection.exec_driver_sql(f"PRAGMA {at}.index_info({self.quoted(index[1])})").all()
+            if not index[4] and all(part[2] is not None for part in parts):
+                indexes.append(Index(tuple(part[2] for part in parts), bool(index[2])))
+        key = tuple(row[1] for row in keyed)
+        if alias is not None:
+            indexes.append(Index(key, unique=True))
+        rows = None
+        with contextlib.suppress(sa.exc.DBAPIError):  # views and WITHOUT ROWID tables have none
+            if found[0] == "table":
+                rows = connection.exec_driver_sql(f"SELECT max(rowid) FROM {at}.{self.quoted(name)}").scalar() or 0
+        return Table(schema, name, columns, key, tuple(indexes), rows)
+
+    def _schemas(self, connection: sa.Connection) -> list[str]:
+        return [row[1] for row in connection.exec_driver_sql("PRAGMA database_list")]
+
+    def reading(self, column: Stored, kind: Kind) -> Reading:
+        """As it is."""
+        return Reading(self.quoted(column.name), "any", column.kind)
+
+    def version(self, column: Stored, kind: Kind, zone: ZoneInfo | None) -> str | None:
+        """Integers as they are; times by a function of ours, since their spelling is free."""
+        name = self.quoted(column.name)
+        if kind.name == "integer":
+            return f"CASE WHEN typeof({name}) = 'integer' THEN {name} END"
+        spelled = str(kind).replace("'", "''")
+        return f"trueup_version({name}, '{spelled}', '{zone.key if zone else ''}')"
+
+    def versioned(self, column: Stored, kind: Kind) -> bool:
+        """What is declared counts, since the type of a column does not."""
+        return kind.name in ("integer", "date", "timestamp")
+
+    def ordered(self, column: Stored, kind: Kind, zone: ZoneInfo | None) -> str:
+        """Spellings do not sort by time."""
+        return self.quoted(column.name) if kind.name == "integer" else self.version(column, kind, zone) or "NULL"
+
+    def since(self, column: Stored, kind: Kind, zone: ZoneInfo | None, version: int) -> tuple[str, list[Any]]:
+        """Exact for integers. For times a coarse bound that an index serves, then the exact one."""
+        exact = self.version(column, kind, zone) or "NULL"
+        name = self.quoted(column.name)
+        if kind.name == "integer":
+            return f"{name} >= ? AND {exact} IS NOT NULL", [version]
+        # Any zone is within a day; texts that begin with a blank or a sign sort before digits.
+        day = timestamp_text(version - 2 * 86_400_000_000, aware=False)[:10]
+        return f"({name} >= ? OR {name} < '0') AND {exact} >= ?", [day, version]
+
+    def scan(
+        self, connection: sa.Connection, columns: Sequence[tuple[Stored | None, Reading]], rest: str, values: list[Any]
+    ) -> Iterator[Sequence[Raw]]:
+        """Batches of rows, each column in the one type that its values have."""
+        selected = ", ".join(reading.sql for _, reading in columns)
+        driver: Any = connection.connection.driver_connection
+        with contextlib.closing(driver.cursor()) as cursor:
+            cursor.execute(f"SELECT {selected} {rest}", values)
+            while rows := cursor.fetchmany(_BATCH_ROWS):
+                yield [_raw(each) for each in zip(*rows, strict=True)]
+
+    def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
+        """The usual spellings, each in the types that a program may have chosen."""
+        texts: list[Any] = list(spellings(text, kind, zone))
+        if is_odd(text, kind):
+            return texts
+        match kind.name:
+            case "boolean":
+                return [*texts, int(text == "true")]
+            case "integer" | "decimal" | "float":
+                whole = integer_value(text)
+                number = [] if text in ("nan", "infinity", "-infinity") else [float(text)]
+                return [*texts, *([whole] if whole is not None and whole in _INT64 else number)]
+            case "bytes":
+                return [*texts, bytes.fromhex(text)]
+            case "uuid":
+                return [*texts, natural(text, kind).bytes]
+        return [each for each in texts if not any("\ud800" <= letter <= "\udfff" for letter in each)]
+
+    def loose(self, column: Stored, kind: Kind) -> bool:
+        """Always: any column may hold any spelling."""
+        return not column.native
+
+    def regular(self, column: Stored, kind: Kind) -> str | None:
+        """By storage class and, for texts of uuids and times, by pattern."""
+        name = self.quoted(column.name)
+        match kind.name:
+            case "boolean":
+                return f"(typeof({name}) = 'integer' AND {name} IN (0, 1))"
+            case "text" | "enum":
+                return f"typeof({name}) = 'text'"
+            case "integer":
+                spelled = f"{name} = CAST(CAST({name} AS INTEGER) AS TEXT)"
+                return f"(typeof({name}) = 'integer' OR (typeof({name}) = 'text' AND {spelled}))"
+            case "decimal" | "float":
+                return f"typeof({name}) IN ('integer', 'real')"
+            case "bytes":
+                return f"typeof({name}) = 'blob'"
+            case "uuid":
+                return f"(length({name}) IN (32, 36) AND {name} IN (lower({name}), upper({name})))"
+            case "date":
+                return f"(typeof({name}) = 'text' AND {name} GLOB '{_DAY}')"
+            case "timestamp":
+                shaped = " OR ".join(f"{name} GLOB '{_DAY}[ T]{_CLOCK}{end}'" for end in _endings(kind))
+                return f"(typeof({name}) = 'text' AND ({shaped}))"
+        return None
+
+    def among(self, names: Sequence[str], count: int) -> str:
+        """As a list of rows: a long chain of OR is too deep for the parser."""
+        if len(names) == 1:
+            return super().among(names, count)
+        row = f"({', '.join([self.mark] * len(names))})"
+        return f"({', '.join(names)}) IN (VALUES {', '.join([row] * count)})"
+
+    def rebind(self, value: Any, reading: Reading) -> Any:
+        """Values come as they are."""
+        return value
+
+    def exactly(self, column: Stored) -> tuple[str, int]:
+        """Past a collation such as NOCASE."""
+        name = self.quoted(column.name)
+        return f"{name} = ? AND {name} = ? COLLATE BINARY", 2
+
+    def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
+        """In the type that the column's declared type suggests; text where that would lose digits."""
+        if text is None:
+            return None
+        stored = as_stored(text, kind, column.kind, zone)
+        if is_odd(stored, column.kind):
+            return stored[1:]
+        match column.kind.name:
+            case "boolean":
+                return int(stored == "true")
+            case "integer":
+                whole = integer_value(stored)
+                return whole if whole is not None and whole in _INT64 else stored
+            case "float":
+                return float(stored) if stored != "nan" else stored  # SQLite turns a bound nan into null
+            case "bytes":
+                return bytes.fromhex(stored)
+            case "timestamp":
+                # A column that is plain text keeps the canonical form, which names its zone.
+                if column.base == "TEXT" or stored.endswith("infinity"):
+                    return stored
+                return sql_timestamp(stored) + ("+00:00" if column.kind.aware else "")
+        return stored
+
+    def begin(self, engine: sa.Engine) -> sa.Connection:
+        """The database is locked for writers before anything is read."""
+        return engine.connect().execution_options(trueup_immediate=True)
+
+    def duplicate(self, error: BaseException | None) -> bool:
+        """Nobody can have inserted since: the database is locked. What raises is another constraint."""
+        return False
+
+    def quoted(self, name: str) -> str:
+        """In double quotes; this driver formats with question marks."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def verbatim(self, sql: str) -> str:
+        """As it is."""
+        return sql + "\n"
+
+
+def _begin(connection: sa.Connection) -> None:
+    immediate = connection.get_execution_options().get("trueup_immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _text(raw: bytes) -> str:
+    # Not every program writes UTF-8; what is none stays visible and distinct instead of ending the scan.
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _version(value: object, kind: str, zone: str) -> int | None:
+    chosen = kind_named(kind)
+    return version_of(canonical_text(value, chosen, _zone(zone)), chosen)
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    return ZoneInfo(name) if name else None
+
+
+def _stored(row: Any, *, strict: bool, is_rowid: bool) -> Stored:
+    _, name, declared, required, _, keyed, hidden = row
+    spelled = declared.upper()
+    base = re.split(r"[\s(]", spelled.strip())[0]
+    kind = next((kind for part, kind in _KINDS if part in spelled), kinds.TEXT)
+    native = is_rowid or (strict and base in _STRICT)
+    return Stored(name, declared, base, kind, native, nullable=not (required or keyed), generated=hidden in (2, 3))
+
+
+def _raw(values: Sequence[Any]) -> Raw:
+    """A column as Arrow where all its values have one type. (Arrow alone would take bytes for text.)"""
+    types = set(map(type, values)) - {type(None)}
+    if len(types) <= 1:
+        kind = next(iter(types), str)
+        return pa.array(values, {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}[kind])
+    return values
+
+
+def _endings(kind: Kind) -> list[str]:
+    zones = ("Z", "+00:00", "+00", " UTC") if kind.aware else ("",)
+    digit = "[0-9]"
+    return [f"{fraction}{zone}" for fraction in ("", f".{digit * 3}", f".{digit * 6}") for zone in zones]

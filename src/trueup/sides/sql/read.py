@@ -1,0 +1,346 @@
+"""Reading: whole scopes as Arrow batches, and single records by key, from the same expressions and rules."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+import sqlalchemy as sa
+
+from trueup.errors import SchemaError
+from trueup.model.canonical import canonical_text
+from trueup.model.columns import delivered
+from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
+from trueup.ports import Scope
+from trueup.sides.scanning import schema_of
+from trueup.sides.sql.dialects import VERSION, Dialect, Raw, Reading, Stored
+from trueup.sides.sql.inspect import Inspected, Known
+from trueup.sides.sql.spelling import TEXTUAL
+
+pc: Any = pyarrow.compute
+KEYS_MAX: Final = 500
+_BINDS_MAX: Final = 10_000
+_ZERO_DATE: Final = r"^\d{4}-(?:00|\d\d-00)"
+ZERO_DATES: Final = "zero dates read as null"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row found by key. raw: the key columns as the driver gave them, fit to be bound again."""
+
+    raw: tuple[Any, ...]
+    found: Found
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One projection over one table.
+
+    where: the side's own condition. zero_null: zero dates become null.
+    """
+
+    dialect: Dialect
+    inspected: Inspected
+    projection: Projection
+    where: str | None
+    zero_null: bool
+
+    @cached_property
+    def columns(self) -> list[tuple[Field, Known, Reading]]:
+        """The projection's columns and how each is read."""
+        answer = []
+        for field in self.projection.columns:
+            known = self.inspected.column(field.source)
+            asked = known.kind if field is self.projection.version else field.kind
+            answer.append((field, known, self.dialect.reading(known.stored, asked)))
+        return answer
+
+    def check(self) -> None:
+        """Raises SchemaError where the table lacks a column of the projection."""
+        for field in self.projection.columns:
+            self.inspected.column(field.source)
+
+    @cached_property
+    def key(self) -> list[tuple[Field, Known, Reading]]:
+        """The key's columns."""
+        return self.columns[: len(self.projection.key)]
+
+    def from_where(self, *conditions: str) -> str:
+        """FROM and WHERE with the side's own condition and these."""
+        verbatim = self.dialect.verbatim
+        held = [*([f"({verbatim(self.where)})"] if self.where else []), *(each for each in conditions if each)]
+        return f"FROM {self.dialect.named(self.inspected.table)}" + (f" WHERE {' AND '.join(held)}" if held else "")
+
+
+# Scopes.
+
+
+def scan(
+    connection: sa.Connection, of: Selection, scope: Scope, warnings: dict[str, int]
+) -> Generator[pa.RecordBatch, None, None]:
+    """Every row in scope, in one statement and so in one snapshot. Counts oddities into `warnings`."""
+    schema = schema_of(of.projection)
+    selected, at = _selected(of)
+    conditions = [f"({of.dialect.verbatim(scope.where)})"] if scope.where else []
+    order = ""
+    binds: list[Any] = []
+    if scope.since is not None:
+        if at is None:
+            raise SchemaError(f"{of.inspected.description.label} can't be ordered by version: none is declared.")
+        condition, order, binds = _newer(of, scope.since)
+        conditions.append(condition)
+    for raw in of.dialect.scan(connection, selected, of.from_where(*conditions) + order, binds):
+        arrays = [
+            _version_array(array, known, reading)
+            if index == at
+            else _array(array, (field, known, reading), of, warnings)
+            for index, (array, (field, known, _), (_, reading)) in enumerate(
+                zip(raw, of.columns, selected, strict=True)
+            )
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        # The condition on a wall clock is coarse; what counts is the version as delivered.
+        yield batch if at is None or scope.since is None else _at_least(batch, at, scope.since)
+
+
+def _at_least(batch: pa.RecordBatch, at: int, version: int) -> pa.RecordBatch:
+    return batch.filter(pc.greater_equal(batch.column(at), pa.scalar(version, pa.int64())))
+
+
+def _selected(of: Selection) -> tuple[list[tuple[Stored | None, Reading]], int | None]:
+    selected: list[tuple[Stored | None, Reading]] = [(known.stored, reading) for _, known, reading in of.columns]
+    if of.projection.version is None:
+        return selected, None
+    at = len(of.projection.key)
+    known = of.columns[at][1]
+    if not of.dialect.versioned(known.stored, known.kind):
+        raise SchemaError(
+            f"{of.inspected.description.label}: {known.stored.name} ({known.stored.declared}) can't be a version.",
+            hint="A version is an integer or a timestamp.",
+        )
+    if sql := of.dialect.version(known.stored, known.kind, known.zone):
+        selected[at] = (None, Reading(sql, "integer", VERSION))
+    return selected, at
+
+
+def _newer(of: Selection, since: int) -> tuple[str, str, list[Any]]:
+    known = of.columns[len(of.projection.key)][1]
+    condition, binds = of.dialect.since(known.stored, known.kind, known.zone, since)
+    by = [
+        of.dialect.ordered(known.stored, known.kind, known.zone),
+        *(of.dialect.quoted(f.source) for f, _, _ in of.key),
+    ]
+    return condition, f" ORDER BY {', '.join(by)}", binds
+
+
+def _version_array(array: Raw, known: Known, reading: Reading) -> pa.Array[Any]:
+    if reading.kind is VERSION:
+        return array.cast(pa.int64()) if isinstance(array, pa.Array) else pa.array(array, pa.int64())
+    if not isinstance(array, pa.Array):
+        return pa.array([_version(value, known) for value in array], pa.int64())
+    texts = delivered(array, known.kind, Field("", "", known.kind), known.zone).to_pylist()
+    return pa.array([version_of(text, known.kind) for text in texts], pa.int64())
+
+
+def _array(raw: Raw, column: tuple[Field, Known, Reading], of: Selection, warnings: dict[str, int]) -> pa.Array[Any]:
+    """A raw column as it must be delivered."""
+    field, known, reading = column
+    if not isinstance(raw, pa.Array):
+        return pa.array([_text(value, known, field, of) for value in raw], pa.string())
+    array: pa.Array[Any] = raw
+    if reading.shape == "hex":
+        array = pa.array([_plain(value, reading) for value in array.to_pylist()], pa.binary())
+    if known.stored.base in of.dialect.zero_dates and of.zero_null:
+        zero = pc.match_substring_regex(array, _ZERO_DATE)
+        if count := pc.sum(zero).as_py():
+            warnings[ZERO_DATES] = warnings.get(ZERO_DATES, 0) + count
+            array = pc.if_else(zero.fill_null(value=False), None, array)
+    if field.kind.name in TEXTUAL and known.kind.name not in TEXTUAL:
+        # Not the engine's spelling but the canonical one, so that 1.50 as text is 1.5 everywhere.
+        array = delivered(array, known.kind, Field("", "", known.kind), known.zone)
+    return delivered(array, known.kind, field, known.zone)
+
+
+# Keys.
+
+
+def read(connection: sa.Connection, of: Selection, keys: Sequence[str]) -> dict[str, Found]:
+    """The records with these keys; of a duplicate, one of its rows and how many there are."""
+    answer = {}
+    for key, rows in find(connection, of, keys).items():
+        found = rows[0].found
+        answer[key] = Found(key, found.values, found.version, found.token, len(rows))
+    return answer
+
+
+def find(
+    connection: sa.Connection, of: Selection, keys: Sequence[str], *, lock: bool = False, condition: str = ""
+) -> dict[str, list[Row]]:
+    """The rows with these keys, locked if asked; condition: one more that they must meet."""
+    answer: dict[str, list[Row]] = {}
+    wanted = dict.fromkeys(keys)
+    lookup = _Lookup(of, lock, f"({of.dialect.verbatim(condition)})" if condition else "")
+    combined = ((key, combination) for key in wanted for combination in _combinations(of, key))
+    lookup.collect(connection, combined, answer)
+    missing = {key: None for key in wanted if key not in answer}
+    if missing and any(of.dialect.loose(known.stored, field.kind) for field, known, _ in of.key):
+        lookup.collect(connection, _odd_spellings(connection, of, missing), answer)
+    return answer
+
+
+def _combinations(of: Selection, key: str) -> Iterator[tuple[Any, ...]]:
+    """Key columns as values to bind: each usual spelling of each part with each of the others."""
+    parts = key_parts(key)
+    if len(parts) != len(of.key):
+        raise SchemaError(
+            f"{key} is not a key of {of.inspected.description.label}.",
+            hint=f"Its key is {', '.join(field.name for field, _, _ in of.key)}.",
+        )
+    options = [
+        (None,) if part is None else of.dialect.candidates(known.stored, part, field.kind, known.zone)
+        for part, (field, known, _) in zip(parts, of.key, strict=True)
+    ]
+    return itertools.product(*options)
+
+
+def _odd_spellings(
+    connection: sa.Connection, of: Selection, missing: Mapping[str, None]
+) -> list[tuple[str, tuple[Any, ...]]]:
+    """Raw keys of rows that spell a missing key in a way that nobody guesses."""
+    regular = [of.dialect.regular(known.stored, field.kind) for field, known, _ in of.key]
+    usual = " AND ".join(each for each in regular if each is not None)
+    condition = f"NOT COALESCE({usual}, FALSE)" if None not in regular else ""
+    selected = [(known.stored, reading) for _, known, reading in of.key]
+    found = []
+    for raw in of.dialect.scan(connection, selected, of.from_where(condition), []):
+        columns = [array.to_pylist() if isinstance(array, pa.Array) else array for array in raw]
+        for values in zip(*columns, strict=True):
+            key = _key(values, of)
+            if key in missing:
+                found.append((key, _rebound(values, of)))
+    return sorted(found, key=lambda each: each[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    of: Selection
+    lock: bool
+    condition: str
+
+    def collect(
+        self,
+        connection: sa.Connection,
+        combined: Iterable[tuple[str, tuple[Any, ...]]],
+        answer: dict[str, list[Row]],
+    ) -> None:
+        """Adds to the answer the rows of these (key, values to bind), equal in Python's sense."""
+        for keys, batch in _batches(combined, len(self.of.key)):
+            sql, binds = self._statement(batch)
+            for row in connection.exec_driver_sql(sql, tuple(binds)).all():
+                found = _row(tuple(row), self.of)
+                # Collations answer more than was asked, perhaps what another batch asks.
+                if found.found.key in keys:
+                    answer.setdefault(found.found.key, []).append(found)
+
+    def _statement(self, batch: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+        of = self.of
+        names = [of.dialect.key(known.stored) for _, known, _ in of.key]
+        whole = [values for values in batch if None not in values]
+        alternatives, binds = [], [value for values in whole for value in values]
+        if whole:
+            alternatives.append(of.dialect.among(names, len(whole)))
+        for values in batch:
+            if None in values:
+                parts = [
+                    f"{name} IS NULL" if value is None else f"{name} = {of.dialect.mark}"
+                    for name, value in zip(names, values, strict=True)
+                ]
+                alternatives.append(f"({' AND '.join(parts)})")
+                binds += [value for value in values if value is not None]
+        rest = of.from_where(f"({' OR '.join(alternatives)})", self.condition)
+        selected = ", ".join(reading.sql for reading in _row_readings(of))
+        # Locks in key order, or two sessions with the same rows could wait for each other.
+        order = f" ORDER BY {', '.join(names)}{of.dialect.lock}" if self.lock else ""
+        return f"SELECT {selected} {rest}{order}", binds
+
+
+def _batches(
+    combined: Iterable[tuple[str, tuple[Any, ...]]], width: int
+) -> Iterator[tuple[set[str], list[tuple[Any, ...]]]]:
+    """All spellings of one key in one statement: a row must not be found by two."""
+    keys: set[str] = set()
+    batch: list[tuple[Any, ...]] = []
+    for key, group in itertools.groupby(combined, key=lambda each: each[0]):
+        keys.add(key)
+        batch += [values for _, values in group]
+        if len(keys) >= KEYS_MAX or len(batch) * width >= _BINDS_MAX:
+            yield keys, batch
+            keys, batch = set(), []
+    if batch:
+        yield keys, batch
+
+
+def _row_readings(of: Selection) -> list[Reading]:
+    own = [] if of.inspected.version is None else [_own_version(of)[1]]
+    return [*(reading for _, _, reading in of.columns), *own]
+
+
+def _own_version(of: Selection) -> tuple[Known, Reading]:
+    known = of.inspected.column(of.inspected.version or "")
+    return known, of.dialect.reading(known.stored, known.kind)
+
+
+def _row(values: tuple[Any, ...], of: Selection) -> Row:
+    texts: dict[str, str | None] = {}
+    version = None
+    for value, (field, known, reading) in zip(values, of.columns, strict=False):
+        plain = _plain(value, reading)
+        texts[field.name] = _text(plain, known, field, of)
+        if field is of.projection.version:
+            version = _version(plain, known)
+    key = tuple(values[: len(of.key)])
+    token = of.projection.digest(texts)
+    if of.inspected.version is not None:
+        known, reading = _own_version(of)
+        own = _version(_plain(values[-1], reading), known)
+        # The digest too: not every hand that edits a row moves its version, and clocks tick coarsely.
+        token = f"{'' if own is None else own}.{token}"
+        version = own if of.projection.version is None else version
+    found = Found(key_text(texts[field.name] for field in of.projection.key), texts, version, token)
+    return Row(_rebound(key, of), found)
+
+
+def _key(values: Sequence[Any], of: Selection) -> str:
+    return key_text(
+        _text(_plain(value, reading), known, field, of)
+        for value, (field, known, reading) in zip(values, of.key, strict=True)
+    )
+
+
+def _rebound(values: Sequence[Any], of: Selection) -> tuple[Any, ...]:
+    return tuple(
+        None if value is None else of.dialect.rebind(value, reading)
+        for value, (_, _, reading) in zip(values, of.key, strict=True)
+    )
+
+
+def _version(value: Any, known: Known) -> int | None:
+    return version_of(canonical_text(value, known.kind, known.zone), known.kind)
+
+
+def _plain(value: Any, reading: Reading) -> Any:
+    return bytes.fromhex(value) if reading.shape == "hex" and isinstance(value, str) else value
+
+
+def _text(value: Any, known: Known, field: Field, of: Selection) -> str | None:
+    """The canonical text of a raw value in the kind that is asked for; the twin of `_array`."""
+    if of.zero_null and known.stored.base in of.dialect.zero_dates and isinstance(value, str):
+        value = None if value[5:7] == "00" or value[8:10] == "00" else value
+    if field.kind.name in TEXTUAL and known.kind.name not in TEXTUAL:
+        value = canonical_text(value, known.kind, known.zone)
+    return canonical_text(value, field.kind, known.zone)

@@ -1,0 +1,229 @@
+"""The SQL side: one table or view of SQLite, PostgreSQL, MySQL or MariaDB."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import sqlalchemy as sa
+
+from trueup.errors import ConfigError, SideError, Unreachable
+from trueup.model.kinds import Kind, kind_named
+from trueup.model.record import Found, Projection
+from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
+from trueup.sides.sql import examine as examining
+from trueup.sides.sql import read as reading
+from trueup.sides.sql import write as writing
+from trueup.sides.sql.dialects import Dialect
+from trueup.sides.sql.inspect import Declared, Inspected, inspect
+from trueup.sides.sql.trouble import Busy, in_our_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+
+
+class Sql:
+    """A table or view as a side: readable, writable, markable.
+
+    url: `postgresql://…`, `mysql://…`, `mariadb://…` or `sqlite:///path`. table: `name` or `schema.name`, in
+    exact case. key: defaults to the primary key. version: a column of integers or timestamps that grows with
+    every change. where: a condition in SQL that every record of this side meets. columns: kinds by column
+    where they differ from the engine's (`{"payload": "json"}`). zone: of wall-clock timestamps, which become
+    instants. zero_date: MySQL's 0000-00-00 and the like become null and are counted in `warnings`, or
+    (`strict`) stay oddities that equal nothing but themselves.
+
+    A scan is one statement and so sees one instant. Safe to share between threads. Raises ConfigError for a
+    declaration that can't be meant, Unreachable, and SchemaError where table or columns are not there.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        table: str,
+        key: str | Sequence[str] = (),
+        version: str | None = None,
+        where: str | None = None,
+        columns: Mapping[str, str | Kind] | None = None,
+        zone: str | None = None,
+        zero_date: Literal["null", "strict"] = "null",
+    ) -> None:
+        self._url = _parsed(url)
+        self._dialect = _dialect(self._url)
+        self._where = where
+        if zero_date not in ("null", "strict"):
+            raise ConfigError(f"zero_date can't be {zero_date!r}.", hint="It is null or strict.")
+        self._zero_null = zero_date == "null"
+        kinds = {name: kind_named(kind) for name, kind in (columns or {}).items()}
+        key = (key,) if isinstance(key, str) else tuple(key)
+        self._declared = Declared(table, table, key, version, kinds, _zone(zone))
+        self._lock = threading.RLock()
+        self._engine: sa.Engine | None = None
+        self._inspected: Inspected | None = None
+        # Counts of what the latest scan read in a lenient way, such as {"zero dates read as null": 3}.
+        self.warnings: dict[str, int] = {}
+
+    @property
+    def label(self) -> str:
+        """The table's name as declared."""
+        return self._declared.label
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The declared key; empty where the primary key is to serve."""
+        return self._declared.key
+
+    @property
+    def version(self) -> str | None:
+        """The declared version column."""
+        return self._declared.version
+
+    @property
+    def place(self) -> str:
+        """Host or file, for messages; never a password."""
+        return self._url.host or self._url.database or "localhost"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the table's indexes allow."""
+        inspected = self._inspect()
+        return Capabilities(
+            engine=inspected.description.system.split()[0].lower(),
+            reads_by_key=inspected.key_index,
+            version_index=inspected.version_index,
+            snapshot=True,
+        )
+
+    def describe(self) -> Description:
+        """The table as it was when first asked."""
+        return self._inspect().description
+
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Generator[pa.RecordBatch, None, None]:
+        """Every record in scope, streamed."""
+        of = self._selection(projection)
+        warnings: dict[str, int] = {}
+        started = False
+        with self._connection() as connection:
+            batches = reading.scan(connection, of, scope, warnings)
+            try:
+                while True:
+                    with in_our_words(self._dialect, self.label, self.place, scanning=started):
+                        batch = next(batches, None)
+                    if batch is None:
+                        break
+                    started = True
+                    yield batch
+            finally:
+                batches.close()
+        self.warnings = warnings
+
+    def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
+        """The records with these key texts."""
+        of = self._selection(projection)
+        with self._connection() as connection:
+            return reading.read(connection, of, keys)
+
+    def selects(self, projection: Projection, keys: Sequence[str], condition: str) -> set[str]:
+        """Which of these records the SQL condition selects now."""
+        of = self._selection(projection)
+        with self._connection() as connection:
+            return set(reading.find(connection, of, keys, condition=condition))
+
+    def apply(self, projection: Projection, writes: Sequence[Write]) -> list[Written]:
+        """Applies the writes in order, each under its precondition, in bulk."""
+        return writing.apply(self._connected(), self._selection(projection), writes, self.place)
+
+    def mark(self, projection: Projection, key: str, version: int | None, assignments: str) -> tuple[bool, int | None]:
+        """Runs `UPDATE … SET assignments` on the record if it still has this version."""
+        return writing.mark(self._connected(), self._selection(projection), key, version, assignments, self.place)
+
+    def now_us(self) -> int:
+        """The server's clock."""
+        with self._connection() as connection:
+            return int(connection.exec_driver_sql(self._dialect.clock.replace("%", "%%")).scalar() or 0)
+
+    def table_names(self) -> list[str]:
+        """The tables and views that the database shows when no schema is named."""
+        with self._connection() as connection:
+            return sorted(self._dialect.names(connection, None))
+
+    def examine(self) -> Examined:
+        """Whether key and version are indexed."""
+        return examining.examine(self._dialect, self._inspect())
+
+    def refused_write(self) -> SideError | None:
+        """Why records could not be written, or None where they could; changes nothing."""
+        return examining.refused_write(self._dialect, self._connected(), self._inspect(), self.place)
+
+    def close(self) -> None:
+        """Gives back all connections."""
+        with self._lock:
+            engine, self._engine, self._inspected = self._engine, None, None
+        if engine is not None:
+            engine.dispose()
+
+    def _connected(self) -> sa.Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._dialect.engine(self._url)
+            return self._engine
+
+    @contextmanager
+    def _connection(self) -> Iterator[sa.Connection]:
+        try:
+            with in_our_words(self._dialect, self.label, self.place), self._connected().connect() as connection:
+                yield connection
+        except Busy as busy:
+            raise Unreachable(str(busy), hint="Try again when the other session is done.") from None
+
+    def _inspect(self) -> Inspected:
+        with self._lock:
+            if self._inspected is None:
+                with self._connection() as connection:
+                    self._inspected = inspect(self._dialect, connection, self._declared)
+            return self._inspected
+
+    def _selection(self, projection: Projection) -> reading.Selection:
+        of = reading.Selection(self._dialect, self._inspect(), projection, self._where, self._zero_null)
+        of.check()
+        return of
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise ConfigError("the database URL can't be read.", hint="For example postgresql://user@host/db.") from None
+    if parsed.get_backend_name() not in _SCHEMES:
+        hint = f"Known ones begin with {', '.join(_SCHEMES)}."
+        raise ConfigError(f"{parsed.drivername!r} is no database that trueup knows.", hint=hint)
+    return parsed
+
+
+def _dialect(url: sa.URL) -> Dialect:
+    """Loads only the engine that is needed: each brings a driver."""
+    match url.get_backend_name():
+        case "sqlite":
+            from trueup.sides.sql.dialects.sqlite import SQLite  # noqa: PLC0415
+
+            return SQLite()
+        case "mysql" | "mariadb":
+            from trueup.sides.sql.dialects.mysql import MySQL  # noqa: PLC0415
+
+            return MySQL()
+    from trueup.sides.sql.dialects.postgresql import PostgreSQL  # noqa: PLC0415
+
+    return PostgreSQL()
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(f"{name!r} is not a time zone.", hint="For example Europe/Berlin or UTC.") from None

@@ -1,0 +1,1 @@
+"""Where trueup keeps its own state: ledgers and archives. Adapters of `trueup.ports`."""

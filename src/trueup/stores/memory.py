@@ -1,0 +1,229 @@
+"""State in memory: for tests, demonstrations and the reference that other stores are compared with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from trueup.errors import StateError
+from trueup.model.case import Case
+from trueup.model.ledger import claimable
+from trueup.model.row import Row, State
+from trueup.model.run import Run
+from trueup.model.urgency import Waiting
+from trueup.ports import Clock
+from trueup.stores.base import RowLedger
+from trueup.stores.history import ENTRIES_KEPT, Note
+
+
+class MemoryLedger(RowLedger):
+    """A ledger of this process, gone when it ends."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__(clock)
+        self._lock = threading.RLock()
+        self._rows: dict[str, dict[str, Row]] = {}
+        self._busy: dict[str, set[str]] = {}
+        self._settled: set[str] = set()
+        self._history: dict[tuple[str, str], deque[tuple[int, str, str]]] = {}
+        self._changes = 0
+
+    @contextmanager
+    def _transaction(self, connection: Any = None) -> Iterator[_MemoryTransaction]:
+        if connection is not None:
+            raise StateError(
+                "connection= was given, but the state is kept in memory and can't join a transaction.",
+                hint="Leave out connection=, or keep the state in the same database.",
+            )
+        with self._lock:
+            transaction = _MemoryTransaction(self, self.now_us())
+            yield transaction
+            transaction.commit()
+
+    def _version(self) -> int:
+        return self._changes
+
+    def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
+        """The rows of these keys; absent keys have no row."""
+        with self._lock:
+            of_pair = self._rows.get(pair, {})
+            return {key: of_pair[key].copy() for key in keys if key in of_pair}
+
+    def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
+        """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
+        with self._lock:
+            found = [
+                row.copy() for _, row in sorted(self._rows.get(pair, {}).items()) if where in ("all", row.state.value)
+            ]
+        for start in range(0, len(found), 1_000):
+            yield found[start : start + 1_000]
+
+    def counts(self, pair: str) -> dict[str, int]:
+        """Rows by state; `leased` are pending too; and `oldest_due_us` where any is pending."""
+        with self._lock:
+            rows, now_us = self._rows.get(pair, {}), self.now_us()
+            busy = [rows[key] for key in self._busy.get(pair, ())]
+            pending = [row for row in busy if row.state is State.PENDING]
+            counted = {
+                "idle": len(rows) - len(busy),
+                "pending": len(pending),
+                "parked": len(busy) - len(pending),
+                "leased": sum(row.leased(now_us) for row in pending),
+            }
+        return counted | ({"oldest_due_us": min(row.due_at for row in pending)} if pending else {})
+
+    def settled(self, pair: str) -> bool:
+        """Whether the pair has a complete baseline (else it is young)."""
+        return pair in self._settled
+
+    def settle(self, pair: str) -> None:
+        """Says that the pair has a complete baseline."""
+        with self._lock:
+            self._settled.add(pair)
+
+    def history(self, pair: str, key: str, limit: int = 100) -> list[tuple[int, str, str]]:
+        """(time, what, detail) of one record, oldest first."""
+        with self._lock:
+            return list(self._history.get((pair, key), ()))[-limit:]
+
+    def next_due_us(self, pairs: Sequence[str]) -> int | None:
+        """When the next record of these pairs is due, or None."""
+        with self._lock:
+            rows = (self._rows[pair][key] for pair in pairs for key in self._busy.get(pair, ()))
+            return min((row.ready_at for row in rows if row.state is State.PENDING), default=None)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _MemoryTransaction:
+    """Works on the ledger's own rows, which no rule changes in place; keeps what is new until the commit."""
+
+    def __init__(self, ledger: MemoryLedger, now_us: int) -> None:
+        self._ledger = ledger
+        self.now_us = now_us
+        self._saved: list[Row] = []
+        self._notes: list[Note] = []
+
+    def load(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
+        of_pair = self._ledger._rows.get(pair, {})
+        return {key: of_pair[key] for key in keys if key in of_pair}
+
+    def save(self, rows: Iterable[Row]) -> None:
+        self._saved += rows
+
+    def note(self, notes: Sequence[Note]) -> None:
+        self._notes += notes
+
+    def settled(self, pair: str) -> bool:
+        return self._ledger.settled(pair)
+
+    def waiting(self, pairs: Sequence[str], limit: int) -> list[Waiting]:
+        rows = (row for pair in pairs for row in self._busy(pair) if claimable(row, self.now_us))
+        return [Waiting(row.priority, row.ready_at, row.queued_at, row.pair, row.key) for row in rows]
+
+    def sleepers(self, waits_for: Sequence[str]) -> list[tuple[str, str]]:
+        wanted = set(waits_for)
+        return [
+            (row.pair, row.key) for pair in self._ledger._busy for row in self._busy(pair) if row.waits_for in wanted
+        ]
+
+    def parked(self, pair: str) -> list[str]:
+        return sorted(row.key for row in self._busy(pair) if row.state is State.PARKED)
+
+    def _busy(self, pair: str) -> list[Row]:
+        ledger = self._ledger
+        return [ledger._rows[pair][key] for key in ledger._busy.get(pair, ())]
+
+    def commit(self) -> None:
+        ledger = self._ledger
+        for row in self._saved:
+            ledger._rows.setdefault(row.pair, {})[row.key] = row
+            busy = ledger._busy.setdefault(row.pair, set())
+            (busy.discard if row.state is State.IDLE else busy.add)(row.key)
+        for pair, key, what, detail in self._notes:
+            if key in ledger._rows.get(pair, ()):
+                kept = ledger._history.setdefault((pair, key), deque(maxlen=ENTRIES_KEPT))
+                kept.append((self.now_us, what, detail))
+        ledger._changes += bool(self._saved)
+
+
+class MemoryArchive:
+    """Runs, cursors and cases of this process, gone when it ends."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._runs: dict[int, Run] = {}
+        self._cursors: dict[str, int] = {}
+        self._cases: dict[int, Case] = {}
+        self._open: dict[tuple[str, str], int] = {}
+
+    def open_run(self, run: Run) -> Run:
+        """Stores a run that begins and gives it its number."""
+        with self._lock:
+            run = replace(run, number=len(self._runs) + 1)
+            self._runs[run.number] = run
+        return run
+
+    def close_run(self, run: Run, cursor: tuple[str, int] | None = None) -> None:
+        """Stores how it ended and moves the cursor (name, value)."""
+        with self._lock:
+            self._runs[run.number] = run
+            if cursor is not None:
+                self._cursors[cursor[0]] = cursor[1]
+
+    def runs(self, pair: str, limit: int = 20) -> list[Run]:
+        """The newest runs first."""
+        with self._lock:
+            return [run for _, run in sorted(self._runs.items(), reverse=True) if run.pair == pair][:limit]
+
+    def cursor(self, pair: str) -> int | None:
+        """How far the changed sweep is known to be complete."""
+        return self._cursors.get(pair)
+
+    def open_cases(self, cases: Sequence[Case]) -> int:
+        """Opens cases; an open case about the same record is refreshed instead. Answers how many are new."""
+        with self._lock:
+            before = len(self._cases)
+            for case in cases:
+                number = self._open.setdefault((case.pair, case.key), len(self._cases) + 1)
+                asked = self._cases.get(number, case)
+                self._cases[number] = replace(
+                    case, number=number, opened_us=asked.opened_us, closed_us=None, closed=None
+                )
+            return len(self._cases) - before
+
+    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
+        """Closes the open cases about these records, with the reason."""
+        with self._lock:
+            found = [self._open.pop((pair, key)) for key in dict.fromkeys(keys) if (pair, key) in self._open]
+            for number in found:
+                self._cases[number] = replace(self._cases[number], closed_us=self._now_us(), closed=how)
+            return len(found)
+
+    def cases(self, pair: str, *, open_only: bool = True, limit: int | None = None) -> list[Case]:
+        """Cases, oldest first."""
+        with self._lock:
+            found = [
+                case
+                for case in self._cases.values()
+                if case.pair == pair and not (open_only and case.closed_us is not None)
+            ]
+        return sorted(found, key=lambda case: (case.opened_us, case.number))[:limit]
+
+    def count_cases(self, pair: str) -> int:
+        """How many cases wait for a person."""
+        with self._lock:
+            return sum(of_pair == pair for of_pair, _ in self._open)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _now_us(self) -> int:
+        return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()

@@ -1,0 +1,112 @@
+"""The tables of a state store, as numbered steps. A step that was released is never edited: add another.
+
+Steps only add, so that programs that are already running survive the upgrade of the store they use.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SQLITE: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """
+        CREATE TABLE trueup_row (
+            id INTEGER PRIMARY KEY,
+            pair TEXT NOT NULL,
+            key TEXT NOT NULL,
+            state TEXT NOT NULL DEFAULT 'idle',
+            wish INTEGER NOT NULL DEFAULT 0,
+            wish_action TEXT,
+            wish_version INTEGER,
+            wish_digest TEXT,
+            wish_payload TEXT,
+            wish_origin INTEGER NOT NULL DEFAULT 0,
+            priority INTEGER NOT NULL DEFAULT 0,
+            queued_at INTEGER NOT NULL DEFAULT 0,
+            due_at INTEGER NOT NULL DEFAULT 0,
+            refetch INTEGER NOT NULL DEFAULT 0,
+            verify INTEGER NOT NULL DEFAULT 0,
+            unsynced INTEGER NOT NULL DEFAULT 0,
+            judged_replica TEXT,
+            done_action TEXT,
+            done_version INTEGER,
+            done_digest TEXT,
+            done_replica TEXT,
+            done_at INTEGER,
+            verified_until INTEGER NOT NULL DEFAULT 0,
+            high INTEGER,
+            unordered INTEGER NOT NULL DEFAULT 0,
+            attempted TEXT,
+            evicted INTEGER NOT NULL DEFAULT 0,
+            lease_owner TEXT,
+            lease_until INTEGER NOT NULL DEFAULT 0,
+            fence INTEGER NOT NULL DEFAULT 0,
+            revision INTEGER NOT NULL DEFAULT 0,
+            touched_at INTEGER NOT NULL DEFAULT 0,
+            tries INTEGER NOT NULL DEFAULT 0,
+            last_error TEXT,
+            park_reason TEXT,
+            rejected INTEGER NOT NULL DEFAULT 0,
+            waits_for TEXT,
+            lagging TEXT,
+            repairs INTEGER NOT NULL DEFAULT 0,
+            ready_at INTEGER,
+            UNIQUE (pair, key)
+        )
+        """,
+        # ready_at is null unless the row is pending, so this index holds the queue and nothing else. It finds
+        # expired leases too, because ready_at is the later of the due time and the end of the lease.
+        """
+        CREATE INDEX trueup_row_queue ON trueup_row (pair, priority, ready_at, queued_at, key)
+        WHERE ready_at IS NOT NULL
+        """,
+        "CREATE INDEX trueup_row_parked ON trueup_row (pair, key) WHERE state = 'parked'",
+        "CREATE INDEX trueup_row_waits ON trueup_row (waits_for) WHERE waits_for IS NOT NULL",
+        "CREATE TABLE trueup_pair (pair TEXT PRIMARY KEY, settled INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID",
+        """
+        CREATE TABLE trueup_history (
+            id INTEGER PRIMARY KEY,
+            record INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            what TEXT NOT NULL,
+            detail TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_history_record ON trueup_history (record)",
+        """
+        CREATE TABLE trueup_run (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            pair TEXT NOT NULL,
+            what TEXT NOT NULL,
+            started_us INTEGER NOT NULL,
+            cutoff_us INTEGER,
+            ended_us INTEGER,
+            ended TEXT NOT NULL,
+            error TEXT,
+            counts TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_run_pair ON trueup_run (pair, number)",
+        "CREATE TABLE trueup_cursor (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+        """
+        CREATE TABLE trueup_case (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            pair TEXT NOT NULL,
+            key TEXT NOT NULL,
+            drift TEXT NOT NULL,
+            opened_us INTEGER NOT NULL,
+            authority TEXT,
+            replica TEXT,
+            fields TEXT NOT NULL,
+            ancestor TEXT,
+            run INTEGER NOT NULL,
+            detail TEXT NOT NULL,
+            closed_us INTEGER,
+            closed TEXT,
+            extra TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_case_pair ON trueup_case (pair, opened_us, number)",
+        "CREATE UNIQUE INDEX trueup_case_open ON trueup_case (pair, key) WHERE closed_us IS NULL",
+    ),
+)

@@ -1,0 +1,61 @@
+"""How ledger rows are kept as table rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Final
+
+from trueup.model.row import ROW_FIELDS, Row, State
+
+_PLAIN = tuple(name for name in ROW_FIELDS if name != "attempted")
+COLUMNS: Final = (*_PLAIN, "attempted", "ready_at")
+_STATE, _ATTEMPTED = COLUMNS.index("state"), COLUMNS.index("attempted")
+_plain = attrgetter(*_PLAIN)
+_STATES = {state.value: state for state in State}
+_flags = attrgetter("refetch", "verify", "unsynced", "unordered", "rejected")
+
+
+def kept(row: Row) -> tuple[Any, ...]:
+    """The row as values of `COLUMNS`."""
+    attempted = json.dumps(row.attempted, separators=(",", ":")) if row.attempted else None
+    ready_at = row.ready_at if row.state is State.PENDING else None
+    return (*_plain(row), attempted, ready_at)
+
+
+# What the table holds in a column that an insert leaves out.
+ABSENT: Final = (None, None, *kept(Row("", ""))[2:])
+
+
+def row_of(values: Sequence[Any]) -> Row:
+    """The row that `kept` gave these values, whatever follows them."""
+    row = Row(*values[:_ATTEMPTED])
+    row.state = _STATES[values[_STATE]]
+    attempted = values[_ATTEMPTED]
+    if attempted:
+        row.attempted = tuple((fence, digest) for fence, digest in json.loads(attempted))
+    if any(_flags(row)):
+        row.refetch, row.verify, row.unsynced = bool(row.refetch), bool(row.verify), bool(row.unsynced)
+        row.unordered, row.rejected = bool(row.unordered), bool(row.rejected)
+    else:
+        row.refetch = row.verify = row.unsynced = row.unordered = row.rejected = False
+    return row
+
+
+@lru_cache(maxsize=1_024)
+def insert_of(changed: tuple[bool, ...]) -> str:
+    """The statement that inserts a row whose values differ from `ABSENT` in these columns; the id comes last."""
+    names = [*_names(changed), "id"]
+    return f"INSERT INTO trueup_row ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+@lru_cache(maxsize=1_024)
+def update_of(changed: tuple[bool, ...]) -> str:
+    """The statement that updates these columns of the row whose id comes last."""
+    return f"UPDATE trueup_row SET {', '.join(f'{name} = ?' for name in _names(changed))} WHERE id = ?"
+
+
+def _names(changed: tuple[bool, ...]) -> list[str]:
+    return [name for name, differs in zip(COLUMNS, changed, strict=True) if differs]

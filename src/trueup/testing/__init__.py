@@ -1,0 +1,1 @@
+"""Shipped contract suites: what an adapter of your own must hold to."""
