@@ -305,14 +305,14 @@ class Archive(Protocol):
     def open_run(self, run: Run) -> Run:
         """Stores a run that begins and gives it its number."""
 
-    def close_run(self, run: Run, cursor: tuple[str, int] | None = None) -> None:
-        """Stores how it ended and, in the same transaction, moves the pair's cursor (name, value)."""
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
+        """Stores how it ended and, in the same transaction, moves cursors (by name)."""
 
     def runs(self, pair: str, limit: int = 20) -> list[Run]:
         """The newest runs first."""
 
-    def cursor(self, pair: str) -> int | None:
-        """How far the changed sweep is known to be complete."""
+    def cursor(self, name: str) -> int | None:
+        """A cursor's value, or None where it was never moved. The pair's own name: how far its sweep is complete."""
 
     def open_cases(self, cases: Sequence[Case]) -> int:
         """Opens cases; an open case about the same question is refreshed instead. Answers how many are new."""

@@ -164,8 +164,9 @@ def test_options_of_files_by_side(trueup):
     Path("b.csv").write_bytes("id,x,n\n1,1250.5,\n".encode("utf-16"))
 
     code, out, err = trueup(
-        "diff", "a.csv", "b.csv", "--key", "id", "--delimiter", "left=;", "--decimal", "left=,", "--thousands", "left=.",
-        "--null", "left=NA", "--null", "right=", "--encoding", "right=utf-16", "--type", "x=decimal",
+        "diff", "a.csv", "b.csv", "--key", "id", "--delimiter", "left=;", "--decimal", "left=,",
+        "--thousands", "left=.", "--null", "left=NA", "--null", "right=",
+        "--encoding", "right=utf-16", "--type", "x=decimal",
     )  # fmt: skip
 
     assert (code, err) == (0, "")

@@ -59,6 +59,8 @@ def test_init_writes_what_works(trueup):
     assert pair.authority.version == "updated_at"
     assert pair.replica is not None
     assert pair.replica.key == ("order_id",)
+    with Path("trueup.toml").open("a", encoding="utf-8") as file:
+        file.write("settle = 0\n")
     code, out, err = trueup("adopt", "orders", "--backfill", "--json")
     assert err == ""
     with closing(sqlite3.connect("erp.db")) as db:

@@ -16,6 +16,7 @@ import typer.main
 
 from trueup.cli import main as cli
 from trueup.cli.main import main
+from trueup.config import FieldOptions, FileOptions, PairOptions, ProjectConfig, TableOptions, load
 
 ROOT = Path(__file__).parents[2]
 TRUEUP = [sys.executable, "-c", "from trueup.cli.main import main; main()"]
@@ -138,3 +139,21 @@ def test_every_option_is_documented(command, parameter):
 
     assert (parameter.help or "").strip().endswith((".", "…", "'."))
     assert all(name in section for name in names)
+
+
+@pytest.mark.parametrize("model", [ProjectConfig, PairOptions, TableOptions, FileOptions, FieldOptions])
+def test_every_option_of_the_toml_is_documented(model):
+    """Given an option of trueup.toml, I expect a sentence about it, in the reference too."""
+    page = (ROOT / "docs" / "reference" / "config.md").read_text("utf-8")
+
+    for name, field in model.model_fields.items():
+        assert (field.description or "").endswith(".")
+        assert f"| `{name}` | {field.description}" in page
+
+
+def test_the_toml_of_the_reference_is_valid(tmp_path):
+    """Given the example in the reference, I expect it to load."""
+    page = (ROOT / "docs" / "reference" / "config.md").read_text("utf-8")
+    (tmp_path / "trueup.toml").write_text(page.split("```toml\n")[1].split("```")[0], "utf-8")
+
+    assert list(load(tmp_path / "trueup.toml", {"SHOP_PASSWORD": "x"}).pair) == ["orders"]

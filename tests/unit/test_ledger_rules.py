@@ -16,13 +16,14 @@ from trueup.model.urgency import Waiting, lowest_share, most_urgent
 NOW = 1_000_000
 PAIR, KEY = "orders", '["42"]'
 
+booleans = st.booleans()
 versions = st.none() | st.integers(1, 5)
 digests = st.sampled_from(["a", "b", None])
 actions = st.sampled_from(["upsert", "dropped", DELETE])
 
 
 @st.composite
-def rows(draw, leased=st.booleans()):
+def rows(draw, leased=booleans):
     """Any row that offers, claims and finishes can leave behind."""
     state = draw(st.sampled_from(State))
     done = draw(st.booleans())

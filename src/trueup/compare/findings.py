@@ -109,7 +109,7 @@ class RowFindings:
     def agreements(self) -> Iterator[list[Agreement]]:
         """Every key that agrees, in batches, in the order in which the left side was read."""
         shape = self._left.shape
-        for start, chunk in self._left.spool.chunks():
+        for start, chunk in self._left.spool.batches():
             end = start + chunk.num_rows
             odd = [
                 each.column("at")

@@ -149,7 +149,7 @@ class _Rows:
         place: dict[str, Array] = {"o": pa.array([], pa.int64()), "i": pa.array([], pa.int64())}
         create = f"CREATE TABLE {side}_values AS FROM {name} LIMIT 0"
         self._workspace.insert(create, name, _beside(place, shape.empty()))
-        for start, chunk in stage.spool.chunks():
+        for start, chunk in stage.spool.batches():
             end = start + chunk.num_rows
             found = list(
                 self._workspace.batches(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.compare.judge import Array, judged
-from trueup.compare.workspace import CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
+from trueup.compare.workspace import BATCHES_MAX, CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
 from trueup.model.columns import text_array
 from trueup.model.record import Field, Projection
 
@@ -80,22 +80,22 @@ class Stage:
     def fill(self, batches: Iterable[pa.RecordBatch], progress: Callable[[int], None]) -> None:
         """Reads a scan to its end."""
         for chunk in self._chunks(batches):
-            start = self.spool.append(chunk)
-            hashed = self._hashed(chunk, start)
+            starts = self.spool.append(chunk)
+            hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
             self._workspace.insert(f'INSERT INTO "{self.name}" {self._select}', f"chunk_{self.name}", hashed)
-            progress(chunk.num_rows)
+            progress(hashed.num_rows)
 
-    def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in batches:
             waiting.append(self.shape.record(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield _joined(waiting)
+                yield _few(waiting)
                 waiting, rows, size = [], 0, 0
         if rows:
-            yield _joined(waiting)
+            yield _few(waiting)
 
     def _hashed(self, chunk: pa.RecordBatch, start: int) -> pa.Table:
         columns = {name: chunk.column(name) for name in self.shape.keys}
@@ -108,10 +108,11 @@ class Stage:
         return pa.table(columns)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+def _few(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The same records in a few batches: many small ones would be slow to fetch from, joining large ones to write."""
+    if len(batches) <= BATCHES_MAX:
+        return batches
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
 def gone(chunk: pa.RecordBatch, shape: Shape, absent_when: Mapping[str, frozenset[str]]) -> Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 # Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
 CHUNK_ROWS: Final = 262_144
 CHUNK_BYTES: Final = 32 * 1024 * 1024
+BATCHES_MAX: Final = 8
 
 
 class Workspace:
@@ -71,34 +72,37 @@ class Workspace:
 
 
 class Spool:
-    """The records of one side as they were read, in numbered chunks on disk.
+    """The records of one side as they were read, in files of a few batches.
 
-    Records are numbered from 0 in the order in which they came. Chunks are not compressed: they are mapped
+    Records are numbered from 0 in the order in which they came. The files are not compressed: they are mapped
     into memory, so that fetching a few records reads little.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._name = directory, name
-        self._starts = [0]
+        self._files = 0
+        self.rows = 0
 
-    @property
-    def rows(self) -> int:
-        """Records kept so far."""
-        return self._starts[-1]
+    def append(self, batches: list[pa.RecordBatch]) -> list[int]:
+        """Keeps batches of one schema; answers the number of each one's first record."""
+        starts = []
+        with pa.OSFile(str(self._path(self._files)), "wb") as file, pa.ipc.new_file(file, batches[0].schema) as to:
+            for batch in batches:
+                to.write_batch(batch)
+                starts.append(self.rows)
+                self.rows += batch.num_rows
+        self._files += 1
+        return starts
 
-    def append(self, chunk: pa.RecordBatch) -> int:
-        """Keeps a chunk; answers the number of its first record."""
-        start = self.rows
-        with pa.OSFile(str(self._path(len(self._starts) - 1)), "wb") as file, pa.ipc.new_file(file, chunk.schema) as to:
-            to.write_batch(chunk)
-        self._starts.append(start + chunk.num_rows)
-        return start
-
-    def chunks(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Every chunk with the number of its first record. Use one before asking for the next."""
-        for at, start in enumerate(self._starts[:-1]):
+    def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Every batch with the number of its first record."""
+        start = 0
+        for at in range(self._files):
             with pa.memory_map(str(self._path(at))) as file, pa.ipc.open_file(file) as opened:
-                yield start, opened.get_batch(0)
+                for index in range(opened.num_record_batches):
+                    batch = opened.get_batch(index)
+                    yield start, batch
+                    start += batch.num_rows
 
     def _path(self, at: int) -> Path:
         return self._directory / f"{self._name}-{at:06}.arrow"

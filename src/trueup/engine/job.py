@@ -72,8 +72,7 @@ class JobBatch:
             finishes = self._work(held)
         finally:
             stop()
-        self._finish(finishes)
-        return finishes
+        return self._finish(finishes)
 
     def _work(self, claims: Sequence[Claim]) -> list[Finish]:
         try:
@@ -255,7 +254,8 @@ class JobBatch:
             repaired=job.claim.row.wish_origin == Origin.COMPARE,
         )
 
-    def _finish(self, finishes: Sequence[Finish]) -> None:
+    def _finish(self, finishes: Sequence[Finish]) -> list[Finish]:
+        """Tells the ledger; a failed try that was the last one parks the record."""
         parked = [f for f in finishes if f.result == "retry" and f.charge and f.claim.row.tries >= self.pair.tries_max]
         spent = {id(f) for f in parked}
         ended = [replace(f, result="parked") if id(f) in spent else f for f in finishes]
@@ -263,6 +263,7 @@ class JobBatch:
         done = [f.claim.change.key for f in ended if f.result == "done"]
         if done and self.archive.count_cases(self.pair.name):
             self.archive.close_cases(self.pair.name, done, "the sides agree")
+        return ended
 
     def _recheck_us(self) -> int:
         spread = self.chance.uniform(1 - self.pair.jitter, 1 + self.pair.jitter)

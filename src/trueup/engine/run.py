@@ -6,7 +6,7 @@ Repairs are offered, never written here; `Worker` does them through the same pat
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -129,10 +129,10 @@ class Reconciliation:
             counts["unsynced"] = self._offer(sweep_unsynced(self.records), "unsynced")
         if self.records.authority.version is None:
             return None
-        at = self.archive.cursor(pair.name)
+        at, first = self.archive.cursor(pair.name), self.archive.cursor(first_cursor(pair.name))
         young = pair.replica is None and not self.ledger.settled(pair.name)
         newest: list[int] = []
-        changes = sweep_changed(self.records, at, newest)
+        changes = sweep_changed(self.records, at, first, newest)
         if not young:
             counts["changed"] = self._offer(changes, "changed")
         elif not self._timestamps():
@@ -301,7 +301,11 @@ class Reconciliation:
             if complete:
                 self.ledger.settle(name)
                 self.report.adopted = True
-            moved = (name, cursor) if cursor is not None and self.adopted else None
+            moved: dict[str, int] = {}
+            if cursor is not None and self.adopted:
+                moved[name] = cursor
+                if self.archive.cursor(name) is None and self.pair.replica is None:
+                    moved[first_cursor(name)] = cursor if self._timestamps() else cursor + 1
             ended = replace(run, ended="done", ended_us=self.clock.now_us(), counts=dict(counts))
             self.archive.close_run(ended, moved)
         self._work()
@@ -327,9 +331,6 @@ class Reconciliation:
             self.report.seconds[phase] = self.report.seconds.get(phase, 0.0) + took_s
 
 
-def plan_counts(plan: Sequence[PlanItem]) -> dict[str, int]:
-    """How many drifts of each kind a plan holds."""
-    counted: dict[str, int] = {}
-    for item in plan:
-        counted[item.drift] = counted.get(item.drift, 0) + 1
-    return counted
+def first_cursor(pair: str) -> str:
+    """The name of the cursor that never moves: where a pair without replica began. All before it counts as done."""
+    return f"{pair} (first)"

@@ -301,13 +301,7 @@ def _json(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
 
 def parse_json(text: str | bytes) -> Any:
     """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
-    return json.loads(
-        text,
-        parse_float=WIDE.create_decimal,
-        parse_int=_parse_int,
-        object_pairs_hook=_unique_keys,
-        parse_constant=_no_constant,
-    )
+    return _EXACT.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
 
 
 def _parse_int(digits: str) -> int | decimal.Decimal:
@@ -323,6 +317,15 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# One decoder for all: json.loads would build one for every text.
+_EXACT = json.JSONDecoder(
+    parse_float=WIDE.create_decimal,
+    parse_int=_parse_int,
+    object_pairs_hook=_unique_keys,
+    parse_constant=_no_constant,
+)
 
 
 def _json_parts(value: object) -> list[str]:

@@ -51,7 +51,7 @@ class Memory:
     tokens: what a conditional write compares: the `version` column, the `digest` of the fields, an `opaque`
     revision that changes with every write (as an ETag does), or `none` (every write lands). By default
     `version` where one is declared, else `digest`.
-    stamp: whether every write that brings no version sets the next one, as a trigger in a database would.
+    stamp: whether every write that brings no version sets a higher one than any row has, as a trigger would.
     conditions: what `Scope.where` may say, each with the predicate over a row's Python values that it means.
     """
 
@@ -75,7 +75,7 @@ class Memory:
         self._stamp, self._clock = stamp, clock
         self._conditions = dict(conditions or {})
         self._lock = threading.RLock()
-        self._revision = 0
+        self._revision = self._highest = 0
         listed = [_with_key(self.key, each, row) for each, row in rows.items()] if isinstance(rows, Mapping) else rows
         given = [dict(row) for row in listed]
         self._kinds = _kinds({name: kind_named(kind) for name, kind in (columns or {}).items()}, given)
@@ -311,10 +311,11 @@ class Memory:
         if self._stamp and self.version is not None and not versioned:
             stored = [self._stamped(row, self.version) for row in stored]
         self._rows[key] = stored
+        self._highest = max(self._highest, *(self._version_of(row) or 0 for row in stored))
 
     def _stamped(self, row: _Row, version: str) -> _Row:
-        kind, before = self._kinds[version], self._version_of(row)
-        after = (before or 0) + 1
+        kind = self._kinds[version]
+        after = max(self._highest, self._version_of(row) or 0) + 1
         after = max(after, self.now_us()) if kind.name == "timestamp" else after
         return replace(row, texts={**row.texts, version: version_text(after, Field(version, version, kind))})
 

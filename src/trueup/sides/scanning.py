@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,7 +14,7 @@ import pyarrow.compute as pc
 
 from trueup.errors import SchemaError, did_you_mean
 from trueup.model.canonical import canonical_text, is_odd
-from trueup.model.columns import texts
+from trueup.model.columns import canonical_array, text_array, texts
 from trueup.model.kinds import Column, Kind
 from trueup.model.natural import natural
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
@@ -62,7 +64,29 @@ def respelled(text: str | None, source: Kind, target: Kind, zone: ZoneInfo | Non
 
 def column_of(values: Sequence[object], field: Field, zone: ZoneInfo | None = None) -> pa.Array[Any]:
     """Python values as a scan must deliver them."""
+    array = _typed(values, field.kind)
+    if array is not None and arrow_type(field) == pa.string():
+        return canonical_array(array, field.kind, zone)
     return delivered_texts([canonical_text(value, field.kind, zone) for value in values], field)
+
+
+def _typed(values: Sequence[object], kind: Kind) -> pa.Array[Any] | None:
+    """The values as an Arrow array that means the same under `kind`; None where they are mixed or of another type."""
+    found = {type(value) for value in values} - {type(None)}
+    if Decimal in found and found <= {int, Decimal} and kind.name in ("integer", "decimal", "float"):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    type_ = _ARROW_TYPES.get(next(iter(found))) if len(found) == 1 else None
+    if type_ is None:
+        return None
+    try:
+        return pa.array(values, type_)
+    except (OverflowError, pa.ArrowInvalid):
+        return None  # an integer wider than 64 bits
+
+
+_ARROW_TYPES: dict[type, pa.DataType] = {
+    str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), bytes: pa.binary(),
+}  # fmt: skip
 
 
 def delivered_texts(canonical: Sequence[str | None], field: Field) -> pa.Array[Any]:
@@ -111,23 +135,18 @@ def read_by_scan(batches: Iterable[pa.RecordBatch], projection: Projection, keys
     """The records with these key texts, found by looking at every record once."""
     wanted = set(keys)
     answer: dict[str, Found] = {}
-    if not wanted:
-        return answer
-    first = projection.key[0]
-    candidates = {key_parts(key)[0] for key in wanted}
-    # A native column may spell one value in several ways (-0.0), so only texts are looked up as they are.
-    among = None if first.native and arrow_type(first) != pa.string() else pa.array(candidates, pa.string())
     for batch in batches:
-        few = batch if among is None else batch.filter(pc.is_in(batch.column(0), value_set=among))
+        few = batch.filter(key_mask(text_array(batch.column(0), projection.key[0]), wanted))
         for record in records(few, projection):
             if record.key in wanted:
                 earlier = answer.get(record.key)
-                answer[record.key] = record if earlier is None else _again(earlier)
+                answer[record.key] = record if earlier is None else replace(earlier, copies=earlier.copies + 1)
     return answer
 
 
-def _again(record: Found) -> Found:
-    return Found(record.key, record.values, record.version, record.token, record.copies + 1)
+def key_mask(first: pa.Array[Any], keys: Iterable[str]) -> pa.Array[Any]:
+    """Where the text of the first key column is that of any of these keys."""
+    return pc.is_in(first, value_set=pa.array({key_parts(key)[0] for key in keys}, pa.string()))
 
 
 def since(batches: Iterable[pa.RecordBatch], projection: Projection, version: int) -> Iterator[pa.RecordBatch]:

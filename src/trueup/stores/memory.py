@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -171,21 +171,20 @@ class MemoryArchive:
             self._runs[run.number] = run
         return run
 
-    def close_run(self, run: Run, cursor: tuple[str, int] | None = None) -> None:
-        """Stores how it ended and moves the cursor (name, value)."""
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
+        """Stores how it ended and moves cursors (by name)."""
         with self._lock:
             self._runs[run.number] = run
-            if cursor is not None:
-                self._cursors[cursor[0]] = cursor[1]
+            self._cursors.update(cursors or {})
 
     def runs(self, pair: str, limit: int = 20) -> list[Run]:
         """The newest runs first."""
         with self._lock:
             return [run for _, run in sorted(self._runs.items(), reverse=True) if run.pair == pair][:limit]
 
-    def cursor(self, pair: str) -> int | None:
-        """How far the changed sweep is known to be complete."""
-        return self._cursors.get(pair)
+    def cursor(self, name: str) -> int | None:
+        """A cursor's value, or None where it was never moved."""
+        return self._cursors.get(name)
 
     def open_cases(self, cases: Sequence[Case]) -> int:
         """Opens cases; an open case about the same record is refreshed instead. Answers how many are new."""

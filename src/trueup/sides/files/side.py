@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -121,7 +121,10 @@ class File:
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
         """The records with these key texts, found by reading everything once."""
-        return scanning.read_by_scan(self.scan(projection), projection, keys) if keys else {}
+        columns = self.describe().columns
+        scanning.check_columns(projection, columns, self.label)
+        batches = self._batches(projection, columns, None, frozenset(keys))
+        return scanning.read_by_scan(batches, projection, keys) if keys else {}
 
     def now_us(self) -> None:
         """A file has no clock."""
@@ -175,14 +178,14 @@ class File:
     # Enumeration.
 
     def _batches(
-        self, projection: Projection, columns: Sequence[Column], where: str | None
+        self, projection: Projection, columns: Sequence[Column], where: str | None, keys: Set[str] = frozenset()
     ) -> Iterator[pa.RecordBatch]:
         conditions = [Condition(sql, columns, self.label) for sql in (self._where, where) if sql is not None]
         try:
             for path in self._files:
                 with unchanged(path):
                     for chunk in self._chunks(path, projection, conditions):
-                        yield self._batch(chunk, projection)
+                        yield self._batch(self._having(chunk, projection.key[0], keys), projection)
         finally:
             for condition in conditions:
                 condition.close()
@@ -202,6 +205,12 @@ class File:
                 yield records
         if footer is not None:
             footer.check(path.name)
+
+    def _having(self, chunk: Chunk, first: Field, keys: Set[str]) -> Chunk:
+        """Only what may have one of these keys, so that no other record is converted."""
+        if not keys:
+            return chunk
+        return chunk.filter(scanning.key_mask(self._column(chunk, replace(first, native=False)), keys))
 
     def _batch(self, chunk: Chunk, projection: Projection) -> pa.RecordBatch:
         arrays = []

@@ -13,7 +13,7 @@ import pyarrow.compute
 import sqlalchemy as sa
 
 from trueup.errors import SchemaError
-from trueup.model.canonical import canonical_text
+from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.columns import delivered
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.ports import Scope
@@ -201,11 +201,16 @@ def _combinations(of: Selection, key: str) -> Iterator[tuple[Any, ...]]:
             f"{key} is not a key of {of.inspected.description.label}.",
             hint=f"Its key is {', '.join(field.name for field, _, _ in of.key)}.",
         )
-    options = [
-        (None,) if part is None else of.dialect.candidates(known.stored, part, field.kind, known.zone)
-        for part, (field, known, _) in zip(parts, of.key, strict=True)
-    ]
+    options = [_options(of, part, field, known) for part, (field, known, _) in zip(parts, of.key, strict=True)]
     return itertools.product(*options)
+
+
+def _options(of: Selection, part: str | None, field: Field, known: Known) -> Sequence[Any]:
+    if part is None:
+        return (None,)
+    # A part that is no canonical text of its kind is the key of no record.
+    canonical = is_odd(part, field.kind) or canonical_text(part, field.kind) == part
+    return of.dialect.candidates(known.stored, part, field.kind, known.zone) if canonical else ()
 
 
 def _odd_spellings(

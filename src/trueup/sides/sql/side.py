@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -144,7 +145,7 @@ class Sql:
     def now_us(self) -> int:
         """The server's clock."""
         with self._connection() as connection:
-            return int(connection.exec_driver_sql(self._dialect.clock.replace("%", "%%")).scalar() or 0)
+            return int(connection.exec_driver_sql(self._dialect.verbatim(self._dialect.clock)).scalar() or 0)
 
     def table_names(self) -> list[str]:
         """The tables and views that the database shows when no schema is named."""
@@ -201,7 +202,9 @@ def _parsed(url: str) -> sa.URL:
     if parsed.get_backend_name() not in _SCHEMES:
         hint = f"Known ones begin with {', '.join(_SCHEMES)}."
         raise ConfigError(f"{parsed.drivername!r} is no database that trueup knows.", hint=hint)
-    return parsed
+    # A path is a path: a percent sign in it may be just that.
+    path = url.partition(":///")[2].partition("?")[0]
+    return parsed.set(database=path) if parsed.get_backend_name() == "sqlite" and Path(path).exists() else parsed
 
 
 def _dialect(url: sa.URL) -> Dialect:

@@ -56,18 +56,17 @@ class SqlArchive:
             )
         return replace(run, number=inserted.lastrowid or 0)
 
-    def close_run(self, run: Run, cursor: tuple[str, int] | None = None) -> None:
-        """Stores how it ended and, in the same transaction, moves the cursor (name, value)."""
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
+        """Stores how it ended and, in the same transaction, moves cursors (by name)."""
         with self._file.writing() as connection:
             connection.execute(
                 "UPDATE trueup_run SET cutoff_us = ?, ended_us = ?, ended = ?, error = ?, counts = ? WHERE number = ?",
                 (run.cutoff_us, run.ended_us, run.ended, run.error, _json(run.counts), run.number),
             )
-            if cursor is not None:
-                connection.execute(
-                    "INSERT INTO trueup_cursor VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                    cursor,
-                )
+            connection.executemany(
+                "INSERT INTO trueup_cursor VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                list((cursors or {}).items()),
+            )
 
     def runs(self, pair: str, limit: int = 20) -> list[Run]:
         """The newest runs first."""
@@ -77,10 +76,10 @@ class SqlArchive:
             ).fetchall()
         return [_run(values) for values in found]
 
-    def cursor(self, pair: str) -> int | None:
-        """How far the changed sweep is known to be complete."""
+    def cursor(self, name: str) -> int | None:
+        """A cursor's value, or None where it was never moved."""
         with self._file.reading() as connection:
-            found = connection.execute("SELECT value FROM trueup_cursor WHERE name = ?", (pair,)).fetchone()
+            found = connection.execute("SELECT value FROM trueup_cursor WHERE name = ?", (name,)).fetchone()
         return None if found is None else int(found[0])
 
     def open_cases(self, cases: Sequence[Case]) -> int:

@@ -49,15 +49,15 @@ class ArchiveContract:
     def test_the_cursor_moves_when_a_run_closes(self, archive: Archive) -> None:
         assert archive.cursor("orders") is None
         run = archive.open_run(Run("orders", "run", 1))
-        archive.close_run(replace(run, ended="done"), ("orders", -5))
+        archive.close_run(replace(run, ended="done"), {"orders": -5})
         assert archive.cursor("orders") == -5
-        archive.close_run(replace(run, ended="done"), ("orders", 2**62))
+        archive.close_run(replace(run, ended="done"), {"orders": 2**62})
         assert archive.cursor("orders") == 2**62
         assert archive.cursor("refunds") is None
 
     def test_a_run_that_closes_without_cursor_leaves_it(self, archive: Archive) -> None:
         run = archive.open_run(Run("orders", "run", 1))
-        archive.close_run(run, ("orders", 7))
+        archive.close_run(run, {"orders": 7})
         archive.close_run(replace(run, ended="failed"))
         assert archive.cursor("orders") == 7
 

@@ -8,6 +8,7 @@ Dates and times are always text: Python has no zero dates and no time of 838 hou
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
@@ -330,7 +331,10 @@ def _bound(column: Stored, text: str) -> Any:
         case "integer":
             return integer_value(text)
         case "float":
-            return None if text in ("nan", "infinity", "-infinity") else float(text)
+            if text in ("nan", "infinity", "-infinity"):
+                return None
+            # The widest float's shortest text is a double beyond it.
+            return struct.unpack("f", struct.pack("f", float(text)))[0] if column.base == "float" else float(text)
         case "bytes":
             return bytes.fromhex(text)
         case _:

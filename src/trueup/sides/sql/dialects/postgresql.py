@@ -171,10 +171,12 @@ class PostgreSQL(Dialect):
         """COPY … TO STDOUT; the server sends each row as one message, so batches end at row ends."""
         readings = [reading for _, reading in columns]
         sql = f"COPY (SELECT {', '.join(reading.sql for reading in readings)} {rest}) TO STDOUT (FORMAT csv)"
+        # psycopg formats with % only where there is something to put in.
+        statement = (sql, values) if values else (sql.replace("%%", "%"),)
         driver: Any = connection.connection.driver_connection
         done = False
         try:
-            with driver.cursor() as cursor, cursor.copy(sql, values) as copy:
+            with driver.cursor() as cursor, cursor.copy(*statement) as copy:
                 for block in batches_of_lines(copy):
                     yield arrays_from_lines(block, readings)
             done = True

@@ -113,14 +113,14 @@ class SQLite(Dialect):
         ).first()
         if found is None:
             return None
-        of = f"{at}.%s({self.quoted(name)})"
-        listed = [row for row in connection.exec_driver_sql(f"PRAGMA {of % 'table_xinfo'}") if row[6] != 1]
+        quoted = self.quoted(name)
+        listed = [row for row in connection.exec_driver_sql(f"PRAGMA {at}.table_xinfo({quoted})") if row[6] != 1]
         strict = bool(re.search(r"\)[^)]*\bSTRICT\b[^)]*\Z", found[1] or "", re.IGNORECASE))
         keyed = sorted((row for row in listed if row[5]), key=lambda row: int(row[5]))
         alias = keyed[0][1] if len(keyed) == 1 and keyed[0][2].upper() == "INTEGER" else None
         columns = tuple(_stored(row, strict=strict, is_rowid=row[1] == alias) for row in listed)
         indexes = []
-        for index in connection.exec_driver_sql(f"PRAGMA {of % 'index_list'}").all():
+        for index in connection.exec_driver_sql(f"PRAGMA {at}.index_list({quoted})").all():
             parts = connection.exec_driver_sql(f"PRAGMA {at}.index_info({self.quoted(index[1])})").all()
             if not index[4] and all(part[2] is not None for part in parts):
                 indexes.append(Index(tuple(part[2] for part in parts), bool(index[2])))
@@ -130,7 +130,7 @@ class SQLite(Dialect):
         rows = None
         with contextlib.suppress(sa.exc.DBAPIError):  # views and WITHOUT ROWID tables have none
             if found[0] == "table":
-                rows = connection.exec_driver_sql(f"SELECT max(rowid) FROM {at}.{self.quoted(name)}").scalar() or 0
+                rows = connection.exec_driver_sql(f"SELECT max(rowid) FROM {at}.{quoted}").scalar() or 0
         return Table(schema, name, columns, key, tuple(indexes), rows)
 
     def _schemas(self, connection: sa.Connection) -> list[str]:

@@ -1,24 +1,10 @@
-"""trueup.toml as values: one model, checked whole before anything is opened.
-
-    state = "sqlite:///trueup.db"
-
-    [pair.orders]
-    authority = { url = "${DATABASE_URL}", table = "orders", key = "id", version = "updated_at" }
-    replica = { url = "sqlite:///erp.db", table = "orders", key = "id" }
-    fields = ["status", { name = "fee", places = 2, absolute = "0.01" }]
-
-`${NAME}` in any text stands for an environment variable. Relative paths start at the folder of the file.
-"""
+"""The model of trueup.toml: what may stand in it, as typed values."""
 
 from __future__ import annotations
 
-import os
-import re
-import tomllib
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -29,22 +15,16 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationError,
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
-from trueup.errors import ConfigError, did_you_mean
-from trueup.locations import absolute_sqlite
+from trueup.errors import ConfigError
 from trueup.model.drift import Drift
 from trueup.model.duration import duration_us
 from trueup.model.kinds import kind_named
 from trueup.model.record import Rule
 from trueup.pair import FieldSpec
-
-FILE_NAME: Final = "trueup.toml"
-_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _names(value: object) -> object:
@@ -233,172 +213,7 @@ class ProjectConfig(_Options):
         """Where the file lies; handlers are imported from there too."""
         return self._folder
 
-
-def load(path: str | Path, environment: Mapping[str, str] | None = None) -> ProjectConfig:
-    """The configuration at `path`; ConfigError names file, line and option."""
-    source = _Source(Path(path))
-    options = source.substituted(source.tree, os.environ if environment is None else environment)
-    try:
-        config = ProjectConfig.model_validate(_rooted(options, source.path.parent))
-    except ValidationError as error:
-        raise source.wrong(error) from None
-    config._folder = source.path.parent
-    return config
-
-
-def _rooted(options: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The options with relative paths made to start at `folder`; what has the wrong shape is left to the model."""
-    rooted = dict(options)
-    if isinstance(state := rooted.setdefault("state", "sqlite:///trueup.db"), str):
-        rooted["state"] = absolute_sqlite(state, folder)
-    if isinstance(pairs := rooted.get("pair"), dict):
-        rooted["pair"] = {name: _rooted_pair(pair, folder) for name, pair in pairs.items()}
-    return rooted
-
-
-def _rooted_pair(pair: object, folder: Path) -> object:
-    if not isinstance(pair, dict):
-        return pair
-    rooted = dict(pair)
-    for name in ("authority", "replica"):
-        if isinstance(side := rooted.get(name), dict):
-            side = rooted[name] = dict(side)
-            if isinstance(side.get("path"), str):
-                side["path"] = str(folder / side["path"])
-            if isinstance(side.get("url"), str):
-                side["url"] = absolute_sqlite(side["url"], folder)
-    return rooted
-
-
-class _Source:
-    """The file as text and as a tree, able to say on which line an option stands."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.lines = path.read_text("utf-8").splitlines()
-            self.tree = tomllib.loads("\n".join(self.lines))
-        except FileNotFoundError:
-            raise ConfigError(
-                f"there is no {path}.", hint="Write one with `trueup init`, or name another with --project."
-            ) from None
-        except IsADirectoryError:
-            raise ConfigError(f"{path} is a folder.", hint=f"Name the file: {path / FILE_NAME}.") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} can't be read: {_reason(error)}.", hint="It must be UTF-8 text.") from None
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(
-                f"{path} is not TOML: {_place(error, self.lines)}.", hint="See https://toml.io."
-            ) from None
-
-    def wrong(self, error: ValidationError) -> ConfigError:
-        """The first mistake in the file as one sentence."""
-        placed = sorted(((self._place_of(each), each) for each in error.errors()), key=_first)
-        (line, path), first = placed[0]
-        problem, hint = _problem(first, path)
-        more = f" ({len(placed) - 1} more after it)" if len(placed) > 1 else ""
-        where = f", {'.'.join(map(str, path))}" if path else ""
-        return ConfigError(f"{self.path} line {line}{where}: {problem}.{more}", hint=hint)
-
-    def substituted(self, value: Any, environment: Mapping[str, str], path: tuple[str | int, ...] = ()) -> Any:
-        """`value` with every ${NAME} replaced; ConfigError names the line of one that is not set."""
-        if isinstance(value, dict):
-            return {name: self.substituted(each, environment, (*path, name)) for name, each in value.items()}
-        if isinstance(value, list):
-            return [self.substituted(each, environment, (*path, at)) for at, each in enumerate(value)]
-        if not isinstance(value, str):
-            return value
-        for name in _VARIABLE.findall(value):
-            if name not in environment:
-                raise ConfigError(
-                    f"{self.path} line {self.line_of(path)}, {'.'.join(map(str, path))}: "
-                    f"the variable {name} is not set.",
-                    hint=f"Set it first: export {name}=…",
-                )
-        return _VARIABLE.sub(lambda found: environment[found[1]], value)
-
-    def line_of(self, path: tuple[str | int, ...]) -> int:
-        """The line, from 1, of the statement that introduces this option.
-
-        Whole statements from the top are TOML themselves: the shortest such beginning that has the option
-        ends with its statement.
-        """
-        begin = 0
-        for end in range(1, len(self.lines) + 1):
-            try:
-                tree = tomllib.loads("\n".join(self.lines[:end]))
-            except tomllib.TOMLDecodeError:
-                continue
-            if _has(tree, path):
-                return self._line_within(begin, end, path)
-            begin = end
-        return 1
-
-    def _line_within(self, begin: int, end: int, path: tuple[str | int, ...]) -> int:
-        """Of a statement over several lines, the last line that names the option, else its first."""
-        statement = [at for at in range(begin, end) if self.lines[at].strip()] or [begin]
-        name = next((each for each in reversed(path) if isinstance(each, str)), "")
-        named = [at for at in statement if re.search(rf"(?<![\w-]){re.escape(name)}\W*=", self.lines[at])]
-        return (named or statement)[-1 if named else 0] + 1
-
-    def _place_of(self, error: ErrorDetails) -> tuple[int, tuple[str | int, ...]]:
-        path: tuple[str | int, ...] = ()
-        for part in error["loc"]:
-            if _has(self.tree, (*path, part)):
-                path = (*path, part)
-        line = self.line_of(path) if path else 1
-        if error["type"] == "missing":
-            path = (*path, error["loc"][-1])
-        return line, path
-
-
-def _first(placed: tuple[tuple[int, tuple[str | int, ...]], ErrorDetails]) -> tuple[int, bool]:
-    # A misspelt option is also a missing one: the misspelling is what the reader can see.
-    (line, _), error = placed
-    return line, error["type"] == "missing"
-
-
-def _has(tree: object, path: tuple[str | int, ...]) -> bool:
-    for part in path:
-        known = range(len(tree)) if isinstance(tree, list) else tree if isinstance(tree, dict) else ()
-        if part not in known:
-            return False
-        tree = tree[part]  # type: ignore[index]
-    return True
-
-
-def _problem(error: ErrorDetails, path: tuple[str | int, ...]) -> tuple[str, str | None]:
-    """What is wrong, without any value (it may be secret), and what to do."""
-    if error["type"] == "extra_forbidden":
-        known = list(_model_at(error["loc"]).model_fields)
-        return f"there is no option {path[-1]!r}", did_you_mean(str(path[-1]), known, "Options")
-    if error["type"] == "missing":
-        return "it is missing", f"Add {path[-1]} = …"
-    if error["type"] == "string_pattern_mismatch":
-        return "this names no function", "Write module:function, such as shop.erp:push."
-    if error["type"] == "side":
-        return error["msg"], 'Write { url = "…", table = "…" } for a table, or { path = "…" } for a file.'
-    message = error["msg"].removeprefix("Value error, ").rstrip(".")
-    return message[:1].lower() + message[1:], None
-
-
-def _model_at(location: tuple[str | int, ...]) -> type[BaseModel]:
-    """The model whose option was not known."""
-    if "table" in location[:-1] and location[2:3] in (("authority",), ("replica",)):
-        return TableOptions
-    if "file" in location[:-1] and location[2:3] in (("authority",), ("replica",)):
-        return FileOptions
-    if len(location) > 3 and location[2] == "fields":
-        return FieldOptions
-    return ProjectConfig if len(location) == 1 else PairOptions
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return error.strerror or "unknown reason" if isinstance(error, OSError) else f"byte {error.start} is not UTF-8"
-
-
-def _place(error: tomllib.TOMLDecodeError, lines: list[str]) -> str:
-    return str(error).replace("(at end of document)", f"(at its end, line {len(lines)})").replace("(at line", "(line")
-
-
-__all__ = ["FILE_NAME", "FieldOptions", "FileOptions", "PairOptions", "ProjectConfig", "TableOptions", "load"]
+    def at(self, folder: Path) -> ProjectConfig:
+        """The same, lying in `folder`."""
+        self._folder = folder
+        return self
