@@ -269,13 +269,15 @@ class Ledger(Protocol):
         """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
 
     def baseline(self, pair: str, items: Sequence[Baseline]) -> int:
-        """Stores ancestors of agreeing records whose row is idle and at the judged revision; answers how many."""
+        """Stores ancestors of agreeing records whose row did not move since; answers how many were new or renewed."""
 
     def revive(self, pair: str, tries_max: int, keys: Sequence[str] | None = None) -> int:
         """Gives parked records that were not rejected one more try; answers how many."""
 
     def counts(self, pair: str) -> dict[str, int]:
-        """Rows by state: `idle`, `pending`, `parked`, `leased`; and `oldest_due_us` where any is pending."""
+        """Rows by state: `idle`, `pending`, `parked`; of the pending, those that are `leased` now; and
+        `oldest_due_us` where any is pending.
+        """
 
     def settled(self, pair: str) -> bool:
         """Whether the pair has a complete baseline (else it is young)."""
@@ -290,7 +292,7 @@ class Ledger(Protocol):
         """When the next record of these pairs is due, or None."""
 
     def wait(self, timeout_s: float) -> None:
-        """Sleeps until something may have become due, at most `timeout_s`."""
+        """Sleeps until the store changed since this thread's last claim, at most `timeout_s`."""
 
     def now_us(self) -> int:
         """The store's clock."""

@@ -7,14 +7,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from sqlalchemy.engine import make_url
 
 from trueup.model.kinds import Kind
-from trueup.model.record import Field, Projection, key_text
-from trueup.ports import Write
 from trueup.sides.sql import Sql
 from trueup.testing.sides import MarkableSideContract, WritableSideContract
 

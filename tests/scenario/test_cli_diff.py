@@ -155,7 +155,7 @@ def test_duplicates_are_shown(trueup):
         "kind": "duplicate", "key": {"id": "1"}, "fields": {}, "copies": {"left": 2, "right": 1},
         "unmatched": {"left": [{"id": "1", "x": "b"}], "right": []},
     }  # fmt: skip
-    assert "duplicate 1               2 times left, 1 times right" in trueup("diff", "a.csv", "b.csv", "--key", "id")[1]
+    assert " duplicate 1  2 × left, 1 × right" in trueup("diff", "a.csv", "b.csv", "--key", "id")[1]
 
 
 def test_options_of_files_by_side(trueup):

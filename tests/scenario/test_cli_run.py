@@ -171,6 +171,11 @@ def test_the_toml_names_its_mistakes(shop):
         (TOML.replace("settle", "setle"), "line 4, pair.orders.setle: there is no option 'setle'"),
         (TOML.replace("erp.db", "${ERP_FILE}"), "line 3, pair.orders.replica.url: the variable ERP_FILE is not set"),
         (TOML + 'handler = "nothere:push"\n', "nothere:push"),
+        (
+            TOML + 'action_field = "status"\nabsent_when = { status = ["dropped"] }\n'
+            'handlers = { open = "json:dumps" }\n',
+            "action dropped has no handler",
+        ),
     ):
         Path("trueup.toml").write_text(text, "utf-8")
         code, _, err = shop("run")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 from school import School, key, person
 
 from trueup.model.change import Outcome
+from trueup.project import Project
+from trueup.sides.memory import Memory
+from trueup.sides.sql import Sql
+from trueup.testing.clock import ManualClock
 
 
 def test_a_newer_event_is_applied_and_an_older_one_is_dropped_as_stale() -> None:
@@ -133,3 +141,20 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing() -> None:
     report = school.pair.run(dry_run=True)
     assert {item.drift for item in report.plan} == {"removed", "behind"}
     assert before == (school.replica.rows(), school.row(2), school.row(3), len(school.project.archive.runs("people")))
+
+
+def test_a_record_that_the_replica_refuses_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "replica.db")) as db:
+        db.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT CHECK (name <> 'refused'))")
+        db.commit()
+    authority = Memory(
+        [{"id": at, "name": "refused" if at == 3 else f"n{at}", "v": at} for at in range(1, 6)], key="id", version="v"
+    )
+    replica = Sql(f"sqlite:///{tmp_path / 'replica.db'}", table="people", key="id")
+    with Project(state="memory:", clock=ManualClock(), seed=1, threads=1) as project:
+        pair = project.pair("people", authority=authority, replica=replica, settle=0, tries=2)
+        report = pair.adopt(backfill=True)
+        assert (report.counts["jobs_done"], report.counts["jobs_parked"]) == (4, 1)
+        assert project.ledger.rows("people", [key(3)])[key(3)].state == "parked"
+    with closing(sqlite3.connect(tmp_path / "replica.db")) as db:
+        assert db.execute("SELECT count(*) FROM people").fetchone() == (4,)

@@ -10,7 +10,7 @@ import zipfile
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueup.errors import BadInput, ConfigError, IncompleteScan, SchemaError, SideError
@@ -314,6 +314,7 @@ def test_reading_by_key_counts_copies(csv_of):
 _FIELDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(_FIELDS, _FIELDS), min_size=1, max_size=20), st.sampled_from(",;\t|"))
 def test_whatever_python_writes_as_csv_is_read_back(tmp_path_factory, records, delimiter):
     text = io.StringIO(newline="")
@@ -324,6 +325,7 @@ def test_whatever_python_writes_as_csv_is_read_back(tmp_path_factory, records, d
     assert [(row["k"], row["v"]) for row in rows(side, "k", "v")] == records
 
 
+@settings(deadline=None)
 @given(st.text('ab",\n', max_size=12))
 def test_malformed_quoting_is_never_read(tmp_path_factory, body):
     """Given any text, I expect either the fields that the rules of CSV give, or BadInput; never other fields."""

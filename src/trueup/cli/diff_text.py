@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from trueup.cli.diff_json import COUNTS
@@ -19,6 +20,8 @@ _KIND: Final = 9
 _KEY_MAX: Final = 36
 _NAME_MAX: Final = 24
 _PER_RECORD: Final = 8
+# So many keys are read before the first is shown, so that columns line up.
+_ALIGNED: Final = 100
 
 
 def show(answer: Answer, limit: int | None, *, explain: bool = False) -> None:
@@ -78,28 +81,33 @@ def explanation(answer: Answer) -> Iterator[str]:
 
 
 def list_differences(answer: Answer, limit: int | None) -> int:
-    """Prints differences, grouped as they come; answers how many."""
+    """Prints differences in key order; answers how many."""
+    differences = answer.comparison.differences(limit)
+    first = list(islice(differences, _ALIGNED))
+    key_size = max((len(_key(each)) for each in first), default=0)
     listed = 0
     odd: dict[str, str] = {}
-    for difference in answer.comparison.differences(limit):
-        if listed == 0:
+    for listed, difference in enumerate(chain(first, differences), start=1):
+        if listed == 1:
             say()
-        listed += 1
-        for line in lines_of(difference, answer, odd):
+        for line in lines_of(difference, answer, key_size, odd):
             say(line)
     for note in odd.values():
         say(paint(note, "yellow"))
     return listed
 
 
-def lines_of(difference: Difference, answer: Answer, odd: dict[str, str]) -> Iterator[str]:
+def _key(difference: Difference) -> str:
+    return cut(", ".join(value(part) for part in key_parts(difference.key)), _KEY_MAX)
+
+
+def lines_of(difference: Difference, answer: Answer, key_size: int, odd: dict[str, str]) -> Iterator[str]:
     """One difference in one line or, where several fields differ, one line a field."""
-    key = cut(", ".join(value(part) for part in key_parts(difference.key)), _KEY_MAX)
-    head = f" {difference.kind:<{_KIND}} {key:<14}  "
+    head = f" {difference.kind:<{_KIND}} {_key(difference):<{key_size}}  "
     room = width() - len(head)
     match difference.kind:
         case "duplicate":
-            yield f"{head}{difference.left_copies} times left, {difference.right_copies} times right"
+            yield f"{head}{number(difference.left_copies)} × left, {number(difference.right_copies)} × right"
         case "differ":
             rows = list(_fields(difference, answer, odd, room))
             for at, row in enumerate(rows[:_PER_RECORD]):

@@ -20,7 +20,7 @@ from trueup.model.outcome import HandlerOutcome, RateLimited, Reject, Retry, Wai
 from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
 from trueup.pair import Handlers
-from trueup.ports import Archive, Clock, Ledger, MarkableSide, WritableSide, Write
+from trueup.ports import Archive, Clock, Ledger, MarkableSide, WritableSide, Write, Written
 
 REFUSALS_MAX = 5
 BACKOFF_FIRST_US = 1_000_000
@@ -77,13 +77,17 @@ class JobBatch:
     def _work(self, claims: Sequence[Claim]) -> list[Finish]:
         try:
             jobs = self._look(claims)
-            pending = [job for job in jobs if job.ending is None]
+        except (SideError, OSError) as error:
+            return [self._system_trouble(claim, error) for claim in claims]
+        pending = [job for job in jobs if job.ending is None]
+        try:
             if self.handlers.declared or not self.records.readable:
                 self._handle(pending)
             else:
                 self._write(pending)
         except (SideError, OSError) as error:
-            return [self._system_trouble(claim, error) for claim in claims]
+            for job in pending:
+                job.ending = job.ending or self._system_trouble(job.claim, error)
         return [job.ending for job in jobs if job.ending is not None]
 
     def _system_trouble(self, claim: Claim, error: Exception) -> Finish:
@@ -154,14 +158,11 @@ class JobBatch:
 
     def _write(self, jobs: Sequence[Job]) -> None:
         """Writes in bulk; a refused write is judged again on what the replica holds now."""
-        side = self.pair.replica
-        assert isinstance(side, WritableSide)
         for _ in range(REFUSALS_MAX):
             jobs = self._still_held([job for job in jobs if job.ending is None])
             if not jobs:
                 return
-            writes = [Write(job.key, self._mapped(job.state), job.expect, job.claim.change.id) for job in jobs]
-            for job, written in zip(jobs, side.apply(self.records.replica, writes), strict=True):
+            for job, written in self._applied(jobs):
                 job.replica = written.replica
                 if written.landed:
                     self._done(job, written.replica)
@@ -170,6 +171,21 @@ class JobBatch:
         for job in jobs:
             if job.ending is None:
                 job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+
+    def _applied(self, jobs: Sequence[Job]) -> list[tuple[Job, Written]]:
+        """The jobs that the replica answered; one that it can't take must not keep the others from landing."""
+        side = self.pair.replica
+        assert isinstance(side, WritableSide)
+        writes = [Write(job.key, self._mapped(job.state), job.expect, job.claim.change.id) for job in jobs]
+        try:
+            return list(zip(jobs, side.apply(self.records.replica, writes), strict=True))
+        except Unreachable:
+            raise
+        except SideError as error:
+            if len(jobs) == 1:
+                jobs[0].ending = self._system_trouble(jobs[0].claim, error)
+                return []
+            return [answer for job in jobs for answer in self._applied([job])]
 
     def _mapped(self, state: State) -> dict[str, str | None] | None:
         if state.absent or state.values is None:

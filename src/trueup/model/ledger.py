@@ -10,6 +10,7 @@ distributed locking", 2016).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -153,6 +154,15 @@ def _wish(row: Row | None, change: Change, now_us: int) -> Row:
 def claimable(row: Row, now_us: int, *, named: bool = False) -> bool:
     """Whether the row may be claimed now; named: asked for by key, so that its due time does not matter."""
     return row.state is State.PENDING and (row.lease_until if named else row.ready_at) <= now_us
+
+
+def claimed_together(due: Sequence[Row]) -> Sequence[Row]:
+    """Which of these due rows one claim may take: all, but a suspect alone.
+
+    A row whose holder died twice may be what killed it; alone it can't use up the tries of the others.
+    """
+    suspects = [row for row in due if row.lease_owner is not None and row.tries >= 2]
+    return suspects[:1] or due
 
 
 def claim(row: Row, owner: str, now_us: int, lease_us: int, tries_max: int) -> tuple[Claim | None, Row]:
@@ -306,8 +316,20 @@ def wake(row: Row, waits_for: str, now_us: int) -> Row | None:
     return row
 
 
+def _known(row: Row, agreed: Baseline, now_us: int) -> bool:
+    """Whether the row says all of this already, and its verification has half of its time to go: no write is due."""
+    return (
+        (row.done_action, row.done_digest, row.done_replica) == (agreed.action, agreed.digest, agreed.replica)
+        and (agreed.version is None or row.done_version == agreed.version)
+        and row.done_at is not None
+        and not row.repairs
+        and not row.unordered
+        and row.verified_until - now_us > agreed.verified_for_us // 2
+    )
+
+
 def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row | None:
-    """The row with both ancestors set, or None where it moved since the compare judged it."""
+    """The row with both ancestors set, or None where it moved since the compare judged it, or nothing is new."""
     if row is None:
         if agreed.revision not in (None, 0):
             return None
@@ -315,6 +337,8 @@ def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row |
     elif not row.undisturbed(now_us) or (
         row.touched_at >= agreed.since_us if agreed.revision is None else row.revision != agreed.revision
     ):
+        return None
+    elif _known(row, agreed, now_us):
         return None
     else:
         row = _touched(row, now_us)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from trueup.errors import BadInput, ConfigError, IncompleteScan, TrueupError
-from trueup.model.canonical import canonical_text
 from trueup.model.kinds import TEXT, Column, Kind, kind_named
 from trueup.model.record import Field, Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Scope
@@ -92,7 +92,7 @@ class Rows:
         values = [row.get(field.source) for row in rows]
         if field is not projection.version:
             return scanning.column_of(values, field)
-        return scanning.versions_of((canonical_text(value, field.kind) for value in values), field)
+        return scanning.versions_of(scanning.column_of(values, replace(field, native=False)), field)
 
     def _check(self, row: _Row, number: int, known: frozenset[str]) -> None:
         if missing := [name for name in self.key if name not in row]:

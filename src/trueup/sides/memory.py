@@ -122,7 +122,8 @@ class Memory:
         for field in projection.columns:
             texts = [self._text(row, field) for row in rows]
             is_version = field is projection.version
-            columns.append(versions_of(texts, field) if is_version else delivered_texts(texts, field))
+            array = delivered_texts(texts, replace(field, native=False) if is_version else field)
+            columns.append(versions_of(array, field) if is_version else array)
         return pa.RecordBatch.from_arrays(columns, schema=schema_of(projection))
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,16 +11,18 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from trueup.errors import SchemaError, did_you_mean
-from trueup.model.canonical import canonical_text, is_odd
+from trueup.model.canonical import ODD, canonical_text, is_odd
 from trueup.model.columns import canonical_array, text_array, texts
 from trueup.model.kinds import Column, Kind
 from trueup.model.natural import natural
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.model.times import timestamp_text
 
+# The kernels take Python values where their type stubs only know Arrow scalars.
+pc: Any = pyarrow.compute
 BATCH_ROWS = 16_384
 _SORT_MEMORY = "256MB"
 
@@ -73,8 +76,8 @@ def column_of(values: Sequence[object], field: Field, zone: ZoneInfo | None = No
 def _typed(values: Sequence[object], kind: Kind) -> pa.Array[Any] | None:
     """The values as an Arrow array that means the same under `kind`; None where they are mixed or of another type."""
     found = {type(value) for value in values} - {type(None)}
-    if Decimal in found and found <= {int, Decimal} and kind.name in ("integer", "decimal", "float"):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    if Decimal in found and found <= {int, Decimal} and kind.name == "decimal":
+        return _plain_numbers(values)
     type_ = _ARROW_TYPES.get(next(iter(found))) if len(found) == 1 else None
     if type_ is None:
         return None
@@ -84,6 +87,16 @@ def _typed(values: Sequence[object], kind: Kind) -> pa.Array[Any] | None:
         return None  # an integer wider than 64 bits
 
 
+def _plain_numbers(values: Sequence[object]) -> pa.Array[Any] | None:
+    """Numbers as text, unless one of them has an exponent, is not finite, or is too wide for Python to spell."""
+    try:
+        spelled = [None if value is None else str(value) for value in values]
+    except ValueError:
+        return None
+    return pa.array(spelled, pa.string()) if all(text is None or _PLAIN.match(text) for text in spelled) else None
+
+
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?\Z", re.ASCII)
 _ARROW_TYPES: dict[type, pa.DataType] = {
     str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), bytes: pa.binary(),
 }  # fmt: skip
@@ -97,9 +110,22 @@ def delivered_texts(canonical: Sequence[str | None], field: Field) -> pa.Array[A
     return pa.array([natural(text, field.kind) for text in canonical], kind)
 
 
-def versions_of(canonical: Iterable[str | None], field: Field) -> pa.Array[Any]:
+def versions_of(canonical: pa.Array[Any], field: Field) -> pa.Array[Any]:
     """Canonical texts of a version column as int64; null where a text is no version."""
-    return pa.array([version_of(text, field.kind) for text in canonical], pa.int64())
+    try:
+        if field.kind.name == "integer":
+            return _not_odd(canonical).cast(pa.int64())
+        if field.kind.name == "timestamp":
+            bare: pa.Array[Any] = pc.utf8_rtrim(_not_odd(canonical), "Z")
+            return bare.cast(pa.timestamp("us")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        pass  # wider than 64 bits, or a year that Arrow can't parse: one by one
+    return pa.array([version_of(text, field.kind) for text in canonical.to_pylist()], pa.int64())
+
+
+def _not_odd(canonical: pa.Array[Any]) -> pa.Array[Any]:
+    answer: pa.Array[Any] = pc.if_else(pc.starts_with(canonical, ODD), pa.scalar(None, pa.string()), canonical)
+    return answer
 
 
 def version_text(version: int | None, field: Field) -> str | None:
@@ -146,7 +172,8 @@ def read_by_scan(batches: Iterable[pa.RecordBatch], projection: Projection, keys
 
 def key_mask(first: pa.Array[Any], keys: Iterable[str]) -> pa.Array[Any]:
     """Where the text of the first key column is that of any of these keys."""
-    return pc.is_in(first, value_set=pa.array({key_parts(key)[0] for key in keys}, pa.string()))
+    answer: pa.Array[Any] = pc.is_in(first, value_set=pa.array({key_parts(key)[0] for key in keys}, pa.string()))
+    return answer
 
 
 def since(batches: Iterable[pa.RecordBatch], projection: Projection, version: int) -> Iterator[pa.RecordBatch]:
@@ -162,7 +189,7 @@ def since(batches: Iterable[pa.RecordBatch], projection: Projection, version: in
     def newer() -> Iterator[pa.RecordBatch]:
         try:
             for batch in batches:
-                few = batch.filter(pc.greater_equal(batch.column(at), pa.scalar(version, pa.int64())))
+                few = batch.filter(pc.greater_equal(batch.column(at), version))
                 yield pa.RecordBatch.from_arrays(few.columns, schema=schema)
         except BaseException as failure:
             failures.append(failure)

@@ -110,7 +110,7 @@ class RowLedger(ABC):
                 )
                 rows = _Working(transaction, places)
                 due = [row for row in rows.all() if rules.claimable(row, transaction.now_us, named=keys is not None)]
-                claims = _lease(rows, due[:limit], owner, lease_us, tries_max)
+                claims = _lease(rows, rules.claimed_together(due[:limit]), owner, lease_us, tries_max)
             # Where every record of a batch had to be parked, the records behind it are still due.
             if claims or not due or keys is not None:
                 return claims

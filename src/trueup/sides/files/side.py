@@ -216,7 +216,7 @@ class File:
         arrays = []
         for field in projection.columns:
             if field is projection.version:
-                texts = self._column(chunk, replace(field, native=False)).to_pylist()
+                texts = self._column(chunk, replace(field, native=False))
                 arrays.append(scanning.versions_of(texts, field))
             else:
                 arrays.append(self._column(chunk, field))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
@@ -25,6 +24,7 @@ from trueup.sides.sql.spelling import TEXTUAL
 pc: Any = pyarrow.compute
 KEYS_MAX: Final = 500
 _BINDS_MAX: Final = 10_000
+_LOOSE_KEYS_MAX: Final = 100
 _ZERO_DATE: Final = r"^\d{4}-(?:00|\d\d-00)"
 ZERO_DATES: Final = "zero dates read as null"
 
@@ -183,52 +183,72 @@ def find(
 ) -> dict[str, list[Row]]:
     """The rows with these keys, locked if asked; condition: one more that they must meet."""
     answer: dict[str, list[Row]] = {}
-    wanted = dict.fromkeys(keys)
     lookup = _Lookup(of, lock, f"({of.dialect.verbatim(condition)})" if condition else "")
-    combined = ((key, combination) for key in wanted for combination in _combinations(of, key))
-    lookup.collect(connection, combined, answer)
-    missing = {key: None for key in wanted if key not in answer}
+    wanted = {key: _parts(of, key) for key in keys}
+    lookup.collect(connection, wanted, answer)
+    missing = [key for key in wanted if key not in answer]
     if missing and any(of.dialect.loose(known.stored, field.kind) for field, known, _ in of.key):
         lookup.collect(connection, _odd_spellings(connection, of, missing), answer)
     return answer
 
 
-def _combinations(of: Selection, key: str) -> Iterator[tuple[Any, ...]]:
-    """Key columns as values to bind: each usual spelling of each part with each of the others."""
+# For each key column the values to bind, any of which may be there; None asks for null.
+_Parts: TypeAlias = Sequence[Sequence[Any] | None]
+
+
+def _parts(of: Selection, key: str) -> _Parts:
     parts = key_parts(key)
     if len(parts) != len(of.key):
         raise SchemaError(
             f"{key} is not a key of {of.inspected.description.label}.",
             hint=f"Its key is {', '.join(field.name for field, _, _ in of.key)}.",
         )
-    options = [_options(of, part, field, known) for part, (field, known, _) in zip(parts, of.key, strict=True)]
-    return itertools.product(*options)
+    return [_options(of, part, field, known) for part, (field, known, _) in zip(parts, of.key, strict=True)]
 
 
-def _options(of: Selection, part: str | None, field: Field, known: Known) -> Sequence[Any]:
+def _options(of: Selection, part: str | None, field: Field, known: Known) -> Sequence[Any] | None:
     if part is None:
-        return (None,)
+        return None
     # A part that is no canonical text of its kind is the key of no record.
     canonical = is_odd(part, field.kind) or canonical_text(part, field.kind) == part
     return of.dialect.candidates(known.stored, part, field.kind, known.zone) if canonical else ()
 
 
-def _odd_spellings(
-    connection: sa.Connection, of: Selection, missing: Mapping[str, None]
-) -> list[tuple[str, tuple[Any, ...]]]:
+def _odd_spellings(connection: sa.Connection, of: Selection, missing: Sequence[str]) -> dict[str, _Parts]:
     """Raw keys of rows that spell a missing key in a way that nobody guesses."""
-    regular = [of.dialect.regular(known.stored, field.kind) for field, known, _ in of.key]
-    usual = " AND ".join(each for each in regular if each is not None)
-    condition = f"NOT COALESCE({usual}, FALSE)" if None not in regular else ""
     selected = [(known.stored, reading) for _, known, reading in of.key]
-    found = []
-    for raw in of.dialect.scan(connection, selected, of.from_where(condition), []):
-        columns = [array.to_pylist() if isinstance(array, pa.Array) else array for array in raw]
-        for values in zip(*columns, strict=True):
-            key = _key(values, of)
-            if key in missing:
-                found.append((key, _rebound(values, of)))
-    return sorted(found, key=lambda each: each[0])
+    wanted = set(missing)
+    found: dict[str, list[list[Any] | None]] = {}
+    for condition, binds in _loosely(of, missing):
+        for raw in of.dialect.scan(connection, selected, of.from_where(condition), binds):
+            columns = [array.to_pylist() if isinstance(array, pa.Array) else array for array in raw]
+            for values in zip(*columns, strict=True):
+                if (key := _key(values, of)) in wanted:
+                    parts = found.setdefault(key, [None if value is None else [] for value in values])
+                    for part, value in zip(parts, _rebound(values, of), strict=True):
+                        if part is not None:
+                            part.append(value)
+    return dict(found)
+
+
+def _loosely(of: Selection, missing: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Conditions that together let pass every row with one of these keys, however it spells them."""
+    each = [
+        [
+            (f"{of.dialect.quoted(known.stored.name)} IS NULL", [])
+            if part is None
+            else of.dialect.loosely(known.stored, part, field.kind, known.zone)
+            for part, (field, known, _) in zip(key_parts(key), of.key, strict=True)
+        ]
+        for key in missing
+    ]
+    if any(all(part is None for part in parts) for parts in each):
+        yield "", []
+        return
+    for start in range(0, len(each), _LOOSE_KEYS_MAX):
+        some = [[part for part in parts if part is not None] for parts in each[start : start + _LOOSE_KEYS_MAX]]
+        condition = " OR ".join(f"({' AND '.join(f'({sql})' for sql, _ in parts)})" for parts in some)
+        yield f"({condition})", [bind for parts in some for _, binds in parts for bind in binds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,57 +257,52 @@ class _Lookup:
     lock: bool
     condition: str
 
-    def collect(
-        self,
-        connection: sa.Connection,
-        combined: Iterable[tuple[str, tuple[Any, ...]]],
-        answer: dict[str, list[Row]],
-    ) -> None:
-        """Adds to the answer the rows of these (key, values to bind), equal in Python's sense."""
-        for keys, batch in _batches(combined, len(self.of.key)):
-            sql, binds = self._statement(batch)
+    def collect(self, connection: sa.Connection, wanted: Mapping[str, _Parts], answer: dict[str, list[Row]]) -> None:
+        """Adds the rows that have the wanted keys in Python's sense: collations answer more than was asked."""
+        for batch in _batches(wanted):
+            sql, binds = self._statement(list(batch.values()))
             for row in connection.exec_driver_sql(sql, tuple(binds)).all():
                 found = _row(tuple(row), self.of)
-                # Collations answer more than was asked, perhaps what another batch asks.
-                if found.found.key in keys:
+                if found.found.key in batch:
                     answer.setdefault(found.found.key, []).append(found)
 
-    def _statement(self, batch: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+    def _statement(self, batch: Sequence[_Parts]) -> tuple[str, list[Any]]:
         of = self.of
         names = [of.dialect.key(known.stored) for _, known, _ in of.key]
-        whole = [values for values in batch if None not in values]
-        alternatives, binds = [], [value for values in whole for value in values]
-        if whole:
-            alternatives.append(of.dialect.among(names, len(whole)))
-        for values in batch:
-            if None in values:
-                parts = [
-                    f"{name} IS NULL" if value is None else f"{name} = {of.dialect.mark}"
-                    for name, value in zip(names, values, strict=True)
-                ]
-                alternatives.append(f"({' AND '.join(parts)})")
-                binds += [value for value in values if value is not None]
-        rest = of.from_where(f"({' OR '.join(alternatives)})", self.condition)
+        binds = [value for parts in batch for part in parts for value in part or ()]
+        if len(names) == 1 and None not in (parts[0] for parts in batch):
+            among = _in(names[0], binds, of.dialect.mark)
+        else:
+            among = " OR ".join(
+                f"({' AND '.join(_in(name, part, of.dialect.mark) for name, part in zip(names, parts, strict=True))})"
+                for parts in batch
+            )
         selected = ", ".join(reading.sql for reading in _row_readings(of))
         # Locks in key order, or two sessions with the same rows could wait for each other.
         order = f" ORDER BY {', '.join(names)}{of.dialect.lock}" if self.lock else ""
-        return f"SELECT {selected} {rest}{order}", binds
+        return f"SELECT {selected} {of.from_where(f'({among})', self.condition)}{order}", binds
 
 
-def _batches(
-    combined: Iterable[tuple[str, tuple[Any, ...]]], width: int
-) -> Iterator[tuple[set[str], list[tuple[Any, ...]]]]:
-    """All spellings of one key in one statement: a row must not be found by two."""
-    keys: set[str] = set()
-    batch: list[tuple[Any, ...]] = []
-    for key, group in itertools.groupby(combined, key=lambda each: each[0]):
-        keys.add(key)
-        batch += [values for _, values in group]
-        if len(keys) >= KEYS_MAX or len(batch) * width >= _BINDS_MAX:
-            yield keys, batch
-            keys, batch = set(), []
+def _in(name: str, values: Sequence[Any] | None, mark: str) -> str:
+    if values is None:
+        return f"{name} IS NULL"
+    return f"{name} = {mark}" if len(values) == 1 else f"{name} IN ({', '.join([mark] * len(values))})"
+
+
+def _batches(wanted: Mapping[str, _Parts]) -> Iterator[dict[str, _Parts]]:
+    """As many keys as a statement may hold; without those that no row can have."""
+    batch: dict[str, _Parts] = {}
+    binds = 0
+    for key, parts in wanted.items():
+        if any(part is not None and not part for part in parts):
+            continue
+        batch[key] = parts
+        binds += sum(len(part) for part in parts if part is not None)
+        if len(batch) >= KEYS_MAX or binds >= _BINDS_MAX:
+            yield batch
+            batch, binds = {}, 0
     if batch:
-        yield keys, batch
+        yield batch
 
 
 def _row_readings(of: Selection) -> list[Reading]:

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from trueup.errors import ConfigError, SideError, Unreachable
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
-from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
+from trueup.ports import EVERYTHING, Capabilities, Description, Examined, HashSum, Scope, Write, Written
+from trueup.sides.sql import digest as digesting
 from trueup.sides.sql import examine as examining
 from trueup.sides.sql import read as reading
 from trueup.sides.sql import write as writing
@@ -121,6 +122,12 @@ class Sql:
             finally:
                 batches.close()
         self.warnings = warnings
+
+    def hash_sum(self, projection: Projection) -> HashSum | None:
+        """Count and hash sum of every record, taken inside the database; None where that is not certain."""
+        of = self._selection(projection)
+        with self._connection() as connection:
+            return digesting.hash_sum(connection, of)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
         """The records with these key texts."""

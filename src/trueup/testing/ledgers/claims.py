@@ -101,6 +101,10 @@ class ClaimContract(Driven):
         on.finish(on.claim(keys=[KEY]), "retry", delay_us=MINUTE_US)
         assert on.claim(keys=[KEY, _key("unknown")], limit=5).change.key == KEY
 
+    def test_the_limit_holds_for_named_keys(self, on: Driver) -> None:
+        on.ledger.offer([on.change(key=_key(n)) for n in range(3)])
+        assert [claim.change.key for claim in on.claims(keys=[_key(2), _key(0)], limit=1)] == [_key(2)]
+
     def test_a_parked_record_is_not_claimed_by_name(self, on: Driver) -> None:
         on.parked(1)
         assert on.claims(keys=[KEY]) == []
@@ -139,6 +143,18 @@ class ClaimContract(Driven):
         assert row.state is State.PARKED
         assert row.park_reason is not None
         assert row.park_reason.startswith("worker died")
+
+    def test_a_job_that_kills_its_worker_does_not_use_up_the_tries_of_its_batch(self, on: Driver) -> None:
+        """Given P, which kills its worker, claimed in one batch with five others, I expect only P to be parked."""
+        on.ledger.offer([on.change(key=_key(n)) for n in ("P", 1, 2, 3, 4, 5)])
+        finished = 0
+        for _ in range(30):
+            claims = on.claims(limit=10, tries_max=3, lease_us=MINUTE_US)
+            if all(claim.change.key != _key("P") for claim in claims):
+                finished += sum(on.finish(claim) for claim in claims)
+            on.clock.advance(70)
+        assert finished == 5
+        assert on.row(_key("P")).state is State.PARKED
 
     def test_C094_a_record_whose_worker_was_killed_is_claimed_when_the_lease_ends(self, on: Driver) -> None:
         """Given a worker killed at t5 under a lease of 60 s, a later offer waits, is not lost, and runs by t65."""

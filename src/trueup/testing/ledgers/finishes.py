@@ -114,7 +114,7 @@ class FinishContract(Driven):
         on.done(2, action="delete")
         on.offer(None, None)
         on.finish(on.claim(), action="delete", version=None, digest=None, absent=True, verified_for_us=0)
-        on.offer(None, None)
+        assert on.offer(2, action="delete") is Outcome.VERIFY
         on.finish(on.claim(), "verified", absent=True)
         assert on.row().unordered
 

@@ -18,8 +18,13 @@ names it (`test_scan_gives_the_canonical_text[float-'nan']`), or without its par
 
 from __future__ import annotations
 
-from trueup.testing.sides.marking import MarkableSideContract
-from trueup.testing.sides.reading import SideContract
-from trueup.testing.sides.writing import WritableSideContract
+import pytest
+
+# So that an assertion of a suite explains itself in an outsider's test run as it does in ours.
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in ("asking", "marking", "reading", "writing")))
+
+from trueup.testing.sides.marking import MarkableSideContract  # noqa: E402  after the line above
+from trueup.testing.sides.reading import SideContract  # noqa: E402
+from trueup.testing.sides.writing import WritableSideContract  # noqa: E402
 
 __all__ = ["MarkableSideContract", "SideContract", "WritableSideContract"]

@@ -179,16 +179,9 @@ class Dialect(ABC):
         """Whether a row may hold the key in other spellings than `candidates` lists."""
         return column.kind.name in TEXTUAL and kind.name not in TEXTUAL
 
-    def regular(self, column: Stored, kind: Kind) -> str | None:
-        """A condition true only of values that `candidates` covers; None where there is no such condition."""
+    def loosely(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> tuple[str, list[Any]] | None:
+        """A condition that every row with this key text meets, however it is spelled; None where there is none."""
         return None
-
-    def among(self, names: Sequence[str], count: int) -> str:
-        """A condition that these columns are one of `count` combinations, which an index serves."""
-        if len(names) == 1:
-            return f"{names[0]} IN ({', '.join([self.mark] * count)})"
-        one = f"({' AND '.join(f'{name} = {self.mark}' for name in names)})"
-        return " OR ".join([one] * count)
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """A raw value of a key column as what to bind to find the same row again."""

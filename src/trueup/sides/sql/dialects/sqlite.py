@@ -25,9 +25,9 @@ from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.natural import natural
 from trueup.model.record import version_of
-from trueup.model.times import timestamp_text
+from trueup.model.times import US_PER_DAY, parse_us, timestamp_text
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
-from trueup.sides.sql.spelling import as_stored, spellings, sql_timestamp
+from trueup.sides.sql.spelling import as_stored, signed_year, spellings, sql_timestamp
 
 _BATCH_ROWS = 20_000
 _BUSY_SECONDS_MAX = 30.0
@@ -45,8 +45,7 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("MONEY", kinds.DECIMAL), ("NUMBER", kinds.DECIMAL),
 )  # fmt: skip
 _STRICT = {"INT": kinds.INTEGER, "INTEGER": kinds.INTEGER, "TEXT": kinds.TEXT, "BLOB": kinds.BYTES, "REAL": kinds.FLOAT}
-_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-_CLOCK = "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+_FIRST_US = -62_135_596_800_000_000
 
 
 class SQLite(Dialect):
@@ -163,8 +162,8 @@ class SQLite(Dialect):
         if kind.name == "integer":
             return f"{name} >= ? AND {exact} IS NOT NULL", [version]
         # Any zone is within a day; texts that begin with a blank or a sign sort before digits.
-        day = timestamp_text(version - 2 * 86_400_000_000, aware=False)[:10]
-        return f"({name} >= ? OR {name} < '0') AND {exact} >= ?", [day, version]
+        day = timestamp_text(max(version - 2 * US_PER_DAY, _FIRST_US), aware=False)[:10]
+        return f"({name} >= ? OR {name} < '/~') AND {exact} >= ?", [day, version]
 
     def scan(
         self, connection: sa.Connection, columns: Sequence[tuple[Stored | None, Reading]], rest: str, values: list[Any]
@@ -199,36 +198,27 @@ class SQLite(Dialect):
         """Always: any column may hold any spelling."""
         return not column.native
 
-    def regular(self, column: Stored, kind: Kind) -> str | None:
-        """By storage class and, for texts of uuids and times, by pattern."""
+    def loosely(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> tuple[str, list[Any]] | None:
+        """The usual spellings, or where in an index the unusual ones are: numbers, then text, then blobs."""
         name = self.quoted(column.name)
+        usual = self.candidates(column, text, kind, zone)
         match kind.name:
-            case "boolean":
-                return f"(typeof({name}) = 'integer' AND {name} IN (0, 1))"
             case "text" | "enum":
-                return f"typeof({name}) = 'text'"
+                unusual = f"{name} < '' OR {name} >= x''"
             case "integer":
-                spelled = f"{name} = CAST(CAST({name} AS INTEGER) AS TEXT)"
-                return f"(typeof({name}) = 'integer' OR (typeof({name}) = 'text' AND {spelled}))"
-            case "decimal" | "float":
-                return f"typeof({name}) IN ('integer', 'real')"
+                unusual = f"({name} >= '' AND {name} IS NOT CAST(CAST({name} AS INTEGER) AS TEXT))"
+            case "decimal" | "float" | "boolean":
+                unusual = f"{name} >= ''"
             case "bytes":
-                return f"typeof({name}) = 'blob'"
+                unusual = f"{name} < x''"
             case "uuid":
-                return f"(length({name}) IN (32, 36) AND {name} IN (lower({name}), upper({name})))"
-            case "date":
-                return f"(typeof({name}) = 'text' AND {name} GLOB '{_DAY}')"
-            case "timestamp":
-                shaped = " OR ".join(f"{name} GLOB '{_DAY}[ T]{_CLOCK}{end}'" for end in _endings(kind))
-                return f"(typeof({name}) = 'text' AND ({shaped}))"
-        return None
-
-    def among(self, names: Sequence[str], count: int) -> str:
-        """As a list of rows: a long chain of OR is too deep for the parser."""
-        if len(names) == 1:
-            return super().among(names, count)
-        row = f"({', '.join([self.mark] * len(names))})"
-        return f"({', '.join(names)}) IN (VALUES {', '.join([row] * count)})"
+                spelled = f"length({name}) IN (32, 36) AND {name} IN (lower({name}), upper({name}))"
+                unusual = f"NOT (typeof({name}) = 'text' AND {spelled} OR length({name}) = 16)"
+            case "date" | "timestamp":
+                return _within_days(name, usual, text)
+            case _:
+                return None
+        return f"{name} IN ({', '.join('?' * len(usual))}) OR {unusual}", list(usual)
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """Values come as they are."""
@@ -317,7 +307,15 @@ def _raw(values: Sequence[Any]) -> Raw:
     return values
 
 
-def _endings(kind: Kind) -> list[str]:
-    zones = ("Z", "+00:00", "+00", " UTC") if kind.aware else ("",)
-    digit = "[0-9]"
-    return [f"{fraction}{zone}" for fraction in ("", f".{digit * 3}", f".{digit * 6}") for zone in zones]
+def _within_days(name: str, usual: Sequence[Any], text: str) -> tuple[str, list[Any]]:
+    """Whatever the zone, a text of a time begins with a day near it, unless it begins with no digit at all.
+
+    The bounds look like no number: to the columns' numeric affinity '0' would be one.
+    """
+    sql = f"{name} IN ({', '.join('?' * len(usual))}) OR {name} < '/~' OR {name} >= ':'"
+    parts = signed_year(text)
+    if parts is None or not 0 < parts[0] < 9999:
+        return sql, list(usual)
+    us = parse_us(text[:10], aware=False, zone=None)
+    near = [timestamp_text(us + days * US_PER_DAY, aware=False)[:10] for days in (-2, 3)]
+    return f"{sql} OR ({name} >= ? AND {name} < ?)", [*usual, *near]
