@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-
 from services import mariadb_database, postgres_database
-
-# A machine that is busy with other workers is no failure of a law. In CI, Hypothesis brings such a profile itself.
-settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-if "CI" not in os.environ:
-    settings.load_profile("desk")
+from sql_tables import Tables, mariadb_tables, postgres_tables, sqlite_tables
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +22,34 @@ def mariadb_url() -> Iterator[str]:
     """The URL of a MariaDB database that is empty when the session (or xdist worker) starts."""
     with mariadb_database() as url:
         yield url
+
+
+@pytest.fixture
+def on_sqlite(tmp_path: Path) -> Iterator[Tables]:
+    """Tables in a SQLite file whose name needs care in a URL."""
+    with sqlite_tables(tmp_path / "a b%20.db") as tables:
+        yield tables
+
+
+@pytest.fixture
+def on_postgres(postgres_url: str) -> Iterator[Tables]:
+    """Tables in a PostgreSQL database."""
+    with postgres_tables(postgres_url) as tables:
+        yield tables
+
+
+@pytest.fixture
+def on_mariadb(mariadb_url: str) -> Iterator[Tables]:
+    """Tables in a MariaDB database."""
+    with mariadb_tables(mariadb_url) as tables:
+        yield tables
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres),
+            pytest.param("mariadb", marks=pytest.mark.mariadb)]
+)  # fmt: skip
+def tables(request: pytest.FixtureRequest) -> Tables:
+    """Tables on each SQL engine in turn."""
+    made: Tables = request.getfixturevalue(f"on_{request.param}")
+    return made

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -167,11 +166,11 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 def write_json_lines(table: pa.Table, path: Path) -> None:
     """Numbers as numbers, instants as text, null as null or left out."""
-    numbers = count()
+    names = table.column_names
     with path.open("w", encoding="utf-8") as file:
-        for record in _records(table, _instants):
-            if next(numbers) % 2:
-                record = {name: value for name, value in record.items() if value is not None}
+        for at, row in enumerate(_rows(table, _instants)):
+            pairs = zip(names, row, strict=True)
+            record = dict(pairs) if at % 2 else {name: value for name, value in pairs if value is not None}
             file.write(json.dumps(record) + "\n")
 
 
@@ -185,8 +184,8 @@ def write_sqlite(tables: Mapping[str, pa.Table], path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         for name, table in tables.items():
             database.execute(create_table(name, table.column_names, "sqlite"))
-            marks = ", ".join(f":{each}" for each in table.column_names)
-            database.executemany(f"INSERT INTO {name} VALUES ({marks})", _records(table, _wall_clock))
+            marks = ", ".join("?" * table.num_columns)
+            database.executemany(f"INSERT INTO {name} VALUES ({marks})", _rows(table, _wall_clock))
         database.commit()
 
 
@@ -250,10 +249,10 @@ def _columns(table: pa.Table) -> Iterable[tuple[str, Any]]:
     return zip(table.column_names, table.columns, strict=True)
 
 
-def _records(table: pa.Table, spell: Callable[[Any], Any]) -> Iterator[Record]:
+def _rows(table: pa.Table, spell: Callable[[Any], Any]) -> Iterator[tuple[Any, ...]]:
     spelled = table.set_column(table.column_names.index(TIME), TIME, spell(table[TIME]))
     for batch in spelled.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _instants(times: Any) -> Any:

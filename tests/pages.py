@@ -1,7 +1,8 @@
 """Runs the code of a documentation page: what a reader would type, in order, in an empty folder.
 
 - ```python: executed; with `>>>` its answers are checked. A first line `# name.py` saves it as that file instead.
-- ```toml, ```csv, ```sql: saved where the first line is a comment that names a file.
+- ```toml, ```csv: saved where the first line is a comment that names a file (of a CSV file, without that line).
+- ```sql: run in the SQLite database that the first line names (`-- shop.db`). It may stand in an HTML comment.
 - ```console: each `$ command` is run, and what it prints is compared with what stands below it.
 - ```text and everything else is only read.
 
@@ -17,6 +18,7 @@ import io
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,7 +29,7 @@ from typing import Any
 _BLOCK = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?:#|--|//) (\S+\.\w+)\n")
 _SHELL = re.compile(r"[|<>&;$`*]|<<")
-_SAVED = ("python", "toml", "sql", "csv", "json")
+_SAVED = ("python", "toml", "csv")
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,11 @@ class Reader:
         if block.language in _SAVED and saved:
             path = self.folder / saved[1]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
+            text = block.text[saved.end() :] if block.language == "csv" else block.text
+            path.write_text(text, encoding="utf-8")
+        elif block.language == "sql" and saved:
+            with contextlib.closing(sqlite3.connect(self.folder / saved[1])) as db:
+                db.executescript(block.text)
         elif block.language == "python":
             self._python(block, page)
         elif block.language == "console":

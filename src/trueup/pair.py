@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from trueup.errors import ConfigError, HandlerError
 from trueup.model.change import DELETE, UPSERT
@@ -16,7 +17,8 @@ from trueup.model.record import EXACT, Rule
 from trueup.ports import MarkableSide, Side, WritableSide
 
 Handler = Callable[..., Any]
-ANY_ACTION = "*"
+ANY_ACTION: Final = "*"
+NAME: Final = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ def declare(
     compare: str | None = None,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not a name for a pair.", hint="Use letters, digits, dots, dashes and _.")
     if not authority.key:
         raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
     if (unsynced is None) != (mark is None):

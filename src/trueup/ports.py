@@ -332,6 +332,23 @@ class Archive(Protocol):
         """Gives back connections."""
 
 
+class Gate(Protocol):
+    """The door to one system: its budget, its pause, its limit of calls at once. Bound by the project."""
+
+    def enter(self, cost: float = 1.0) -> None:
+        """Waits until a call of this cost may be made.
+
+        Raises `trueup.model.outcome.RateLimited` where the wait would be longer than the caller may wait, and
+        Unreachable where the system is paused.
+        """
+
+    def leave(self, status: int | None, headers: Mapping[str, str]) -> None:
+        """Tells how the call ended (status None: no answer); reads what the system says of its limits.
+
+        Raises RateLimited where the answer was a refusal for having called too often.
+        """
+
+
 class Clock(Protocol):
     """Time and waiting. The simulation brings its own."""
 

@@ -157,6 +157,7 @@ class Project:
     ) -> None:
         self.state = expand(state, "state")
         self.clock: Clock = clock or SystemClock()
+        self._store_clock = clock
         self.memory_mb = memory_mb
         self._random = random.Random(secrets.randbits(64) if seed is None else seed)  # noqa: S311  jitter
         self._threads = threads
@@ -195,7 +196,7 @@ class Project:
 
     def _open(self) -> tuple[Ledger, Archive]:
         if self._store is None:
-            self._store = open_store(self.state, self.clock)
+            self._store = open_store(self.state, self._store_clock)
         return self._store
 
     def worker(self, pairs: Sequence[str] | None = None, *, threads: int | None = None) -> Worker:
@@ -237,8 +238,8 @@ class Project:
         self.close()
 
 
-def open_store(url: str, clock: Clock) -> tuple[Ledger, Archive]:
-    """The ledger and archive at this URL."""
+def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive]:
+    """The ledger and archive at this URL, by the store's own clock where none is given."""
     if url == "memory:":
         from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415  adapters load when used
 

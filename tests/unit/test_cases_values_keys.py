@@ -33,7 +33,7 @@ def table(tmp_path: Path) -> Iterator[Table]:
     def made(definition: str, rows: Sequence[Sequence[Any]], **how: Any) -> Sql:
         path = tmp_path / f"{len(sides)}.db"
         connection = sqlite3.connect(path)
-        connection.execute(f"CREATE TABLE {how.get('table', 't')} ({definition})".replace("main.", ""))
+        connection.execute(f"CREATE TABLE {how.get('table', 't')} ({definition})")
         if rows:
             marks = ", ".join("?" * len(rows[0]))
             connection.executemany(f"INSERT INTO {how.get('table', 't')} VALUES ({marks})", rows)
@@ -86,7 +86,7 @@ def test_C002_minus_zero_is_zero_and_a_small_negative_amount_keeps_its_digits() 
         assert (only.key, only.left["v"], only.right["v"]) == ('["4"]', "-0.004", "0")
 
 
-def test_C003_a_number_without_its_leading_zero_is_the_same_number_and_columns_do_not_run_together(
+def test_C003_a_number_may_lack_its_leading_zero_and_columns_do_not_run_together(
     tmp_path: Path,
 ) -> None:
     """One engine writes .58, the other 0.58; and columns strung together without separator looked alike."""

@@ -361,7 +361,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
     return lambda: [each.name for each in tmp_path.iterdir()]
 
 
-def test_files_are_removed_when_the_answer_is_closed_and_closing_twice_is_fine(
+def test_files_are_removed_when_the_answer_is_closed_and_once_is_enough(
     private: Callable[[], list[str]],
 ) -> None:
     one = memory([{"id": 1, "v": "a"}], v="text")

@@ -178,7 +178,7 @@ def show_story(story: Story) -> None:
     """What happened to a record, oldest first, and both sides as they are."""
     for at_us, what, detail in story.events:
         say(cut(f"{clock(at_us)}  {what:<9} {detail}", width()))
-    if not story.events:
+    if not story.events and not story.cases:
         say(f"nothing is known of {story.key} of {story.pair}: no event, no job, no comparison that differed")
     for case in story.cases:
         closed = "open" if case.closed_us is None else f"closed {clock(case.closed_us)}: {case.closed}"

@@ -19,7 +19,7 @@ def status(records: Records, ledger: Ledger, archive: Archive) -> Status:
     if not adopted:
         word, command = "not adopted", f"trueup adopt {name}"
     elif cases:
-        word = f"{len(cases):,} case{'s' * (len(cases) != 1)} wait"
+        word = "1 case waits" if len(cases) == 1 else f"{len(cases):,} cases wait"
         command = f"trueup explain {name} '{cases[0].key}'"
     elif parked:
         word, command = f"{parked:,} parked", f"trueup retry {name}"

@@ -186,7 +186,7 @@ def find(
     lookup = _Lookup(of, lock, f"({of.dialect.verbatim(condition)})" if condition else "")
     wanted = {key: _parts(of, key) for key in keys}
     lookup.collect(connection, wanted, answer)
-    missing = [key for key in wanted if key not in answer]
+    missing = [key for key, parts in wanted.items() if key not in answer and _possible(parts)]
     if missing and any(of.dialect.loose(known.stored, field.kind) for field, known, _ in of.key):
         lookup.collect(connection, _odd_spellings(connection, of, missing), answer)
     return answer
@@ -204,6 +204,10 @@ def _parts(of: Selection, key: str) -> _Parts:
             hint=f"Its key is {', '.join(field.name for field, _, _ in of.key)}.",
         )
     return [_options(of, part, field, known) for part, (field, known, _) in zip(parts, of.key, strict=True)]
+
+
+def _possible(parts: _Parts) -> bool:
+    return all(part is None or part for part in parts)
 
 
 def _options(of: Selection, part: str | None, field: Field, known: Known) -> Sequence[Any] | None:
@@ -294,7 +298,7 @@ def _batches(wanted: Mapping[str, _Parts]) -> Iterator[dict[str, _Parts]]:
     batch: dict[str, _Parts] = {}
     binds = 0
     for key, parts in wanted.items():
-        if any(part is not None and not part for part in parts):
+        if not _possible(parts):
             continue
         batch[key] = parts
         binds += sum(len(part) for part in parts if part is not None)

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 
+from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
@@ -32,7 +33,8 @@ _SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
 class Sql:
     """A table or view as a side: readable, writable, markable.
 
-    url: `postgresql://…`, `mysql://…`, `mariadb://…` or `sqlite:///path`. table: `name` or `schema.name`, in
+    url: `postgresql://…`, `mysql://…`, `mariadb://…` or `sqlite:///path`; `${NAME}` in it is a variable of the
+    environment. table: `name` or `schema.name`, in
     exact case. key: defaults to the primary key. version: a column of integers or timestamps that grows with
     every change. where: a condition in SQL that every record of this side meets. columns: kinds by column
     where they differ from the engine's (`{"payload": "json"}`). zone: of wall-clock timestamps, which become
@@ -54,7 +56,7 @@ class Sql:
         zone: str | None = None,
         zero_date: Literal["null", "strict"] = "null",
     ) -> None:
-        self._url = _parsed(url)
+        self._url = _parsed(expand(url, "the database URL"))
         self._dialect = _dialect(self._url)
         self._where = where
         if zero_date not in ("null", "strict"):

@@ -1,0 +1,118 @@
+"""What all benchmarks share: one program measured with all its children, and facts about the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+_SAMPLE_SECONDS = 0.02
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a program.
+
+    seconds: wall time. cpu_seconds: user and system, of all its processes. peak_bytes: most memory resident at
+    once in all its processes, mapped files included. code: exit code; None where it was stopped for its time.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    code: int | None
+
+
+def measure(command: Sequence[str], *, seconds_max: float, output: IO[Any], log: IO[Any]) -> Measured:
+    """Runs a program to its end, or stops it and all its children after `seconds_max`."""
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=output, stderr=log, start_new_session=True)
+    memory = _Memory(process.pid)
+    stopped = threading.Event()
+
+    def stop() -> None:
+        stopped.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds_max, stop)
+    timer.start()
+    with memory:
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - started
+    timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Measured(
+        seconds=seconds,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        peak_bytes=max(memory.peak_bytes, usage.ru_maxrss * 1024),
+        code=None if stopped.is_set() else process.returncode,
+    )
+
+
+class _Memory:
+    """Watches the resident memory of a process and its children; `with` starts and ends the watch."""
+
+    def __init__(self, pid: int) -> None:
+        self.peak_bytes = 0
+        self._pid = pid
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(_SAMPLE_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, sum(map(_resident_bytes, _tree(self._pid))))
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in children.read_text().split():
+                yield from _tree(int(child))
+
+
+def _resident_bytes(pid: int) -> int:
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return 0
+
+
+def machine(*packages: str) -> dict[str, Any]:
+    """What figures depend on: cores, memory, Python and libraries. No names of hosts or paths."""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory_bytes / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def load() -> float:
+    """Programs that were running or waiting to, averaged over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle one."""
+    return statistics.median(values)
