@@ -259,6 +259,7 @@ def test_postgresql(on_postgres: Tables, declared: str, value: str, kind: str, t
 @pytest.mark.mariadb
 @pytest.mark.parametrize(("declared", "value", "kind", "text"), _named(MARIADB))
 def test_mariadb(on_mariadb: Tables, declared: str, value: str, kind: str, text: str) -> None:
+    on_mariadb.execute("SET sql_mode = ''")  # a strict server would not let the worst values in
     _check(on_mariadb, declared, value, kind, text)
 
 

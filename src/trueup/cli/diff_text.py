@@ -31,9 +31,10 @@ def show(answer: Answer, limit: int | None, *, explain: bool = False) -> None:
     for line in schema(answer):
         say(line)
     say("   ".join(f"{name} {number(getattr(counts, name))}" for name in COUNTS[2:]))
-    if by_field := answer.comparison.differing_fields:
+    by_field = {name: count for name, count in answer.comparison.differing_fields.items() if count}
+    if by_field:
         most = sorted(by_field.items(), key=lambda item: (-item[1], item[0]))
-        say(cut("differ in   " + ", ".join(f"{name} {number(count)}" for name, count in most if count), width()))
+        say(cut("differ in   " + ", ".join(f"{name} {number(count)}" for name, count in most), width()))
     if explain:
         say()
         for line in explanation(answer):

@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 
 # Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
-CHUNK_ROWS: Final = 262_144
-CHUNK_BYTES: Final = 32 * 1024 * 1024
+CHUNK_ROWS: Final = 131_072
+CHUNK_BYTES: Final = 16 * 1024 * 1024
 BATCHES_MAX: Final = 8
 
 

@@ -10,12 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import chdir, closing
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from trueup.cli import report_text
+from trueup.cli.main import main
 from trueup.demo import flights
 from trueup.demo.inject import WHERE, Injector, Key
 from trueup.engine.report import Report
@@ -27,6 +29,7 @@ from trueup.sides.sql import Sql
 SEED = 20130101
 EVENTS = 20_000
 MEMORY_MB = 128
+PLAN_SHOWN = 3
 LEASE_S = 3
 
 
@@ -70,18 +73,13 @@ class Demo:
 
     def before_adoption(self, pair: BoundPair) -> None:
         """A pair that nobody adopted only reports."""
-        self.title("A first run reports and changes nothing")
-        report = pair.run()
-        self.say(f"{report.counts['same']:,} agree, {len(report.plan):,} differ; nothing was written")
+        self.command("trueup run flights")
+        report_text.show(pair.run(), pair.pair, PLAN_SHOWN)
 
     def adopt(self, pair: BoundPair) -> None:
         """Adoption stores what agrees as the common ancestor."""
         self.command("trueup adopt flights")
-        report = pair.adopt()
-        self.say(
-            f"{report.counts['baseline']:,} agreeing records are the baseline; {report.counts['cases']:,} that differed"
-            f" before anybody watched wait for a person   {report.seconds['compare'] + report.seconds['baseline']:.1f} s"
-        )
+        report_text.show(pair.adopt(), pair.pair, PLAN_SHOWN)
 
     def drift(self, pair: BoundPair, injector: Injector) -> None:
         """Lost events, hand edits, deletions; then the plain comparison."""
@@ -91,48 +89,33 @@ class Demo:
         injector.changed_in_order()
         for kind, keys in injector.injected.keys.items():
             self.say(f"  {len(keys):>4}  {kind}")
-        left, right = f"sqlite:///{self.authority}#flights", f"sqlite:///{self.replica}#departures"
+        left, right = "flights.db#flights", "board.db#departures"
         self.command(f"trueup diff {left} {right} --key {','.join(flights.KEY)} --ignore revision --limit 6")
-        from trueup.cli.main import main  # noqa: PLC0415  the face is only needed here
-
-        main(["diff", left, right, "--key", ",".join(flights.KEY), "--ignore", "revision", "--limit", "6",
+        with chdir(self.folder):
+            main(["diff", left, right, "--key", ",".join(flights.KEY), "--ignore", "revision", "--limit", "6",
               "--memory", str(MEMORY_MB)], standalone=False)  # fmt: skip
 
     def reconcile(self, pair: BoundPair) -> Report:
         """One run: sweep, compare, confirm, repair, ask."""
         self.command("trueup run flights")
         report = pair.run()
-        counts = report.counts
-        self.say(f" changed   {counts['changed']:,} since the cursor: {counts['changed_pending']:,} offered,"
-                 f" {counts['changed_fresh']:,} fresh, {counts['changed_stale']:,} stale")  # fmt: skip
-        self.say(f" compare   {counts['left']:,} ↔ {counts['right']:,}   {report.seconds['compare']:.1f} s")
-        named = " · ".join(
-            f"{name[6:]} {count:,}" for name, count in sorted(counts.items()) if name.startswith("drift_")
-        )
-        self.say(f" confirm   {counts['converged']:,} converged, {counts['deferred']:,} deferred; {named}")
-        self.say(f" verdict   {counts['repair']:,} repair, {counts['review']:,} review")
-        self.say(f" repair    {counts['jobs_done']:,} done, {counts['jobs_retry']:,} to try again")
+        report_text.show(report, pair.pair, PLAN_SHOWN)
         return report
 
     def events(self, pair: BoundPair, injector: Injector) -> None:
         """A newer event is applied; an older one is dropped at the door."""
         self.title("Events: newer applied, older dropped")
         [key] = injector.take(1)
-        old, new = (
-            self.change_at_authority([key], "dep_time", 1111)[0],
-            self.change_at_authority([key], "dep_time", 2222)[0],
-        )
+        old, new = (self.change_at_authority([key], "dep_time", minute)[0] for minute in (1111, 2222))
+        ident = key_text(str(part) for part in key)
         for name, values in (("newer", new), ("older", old)):
             [outcome] = pair.offer(values)
-            ends = pair.perform(key_text(str(part) for part in key))
-            shown = self.at_replica(key, "dep_time")
+            ends = pair.perform(ident)
             said = "stale: dropped, nothing ran" if outcome is Outcome.STALE else f"{outcome}, {ends['done']} done"
-            self.say(
-                f" {name} event, revision {values['revision']:,}, dep_time {values['dep_time']}: {said}; the board says {shown}"
-            )
-        self.command(f"trueup explain flights '{key_text(str(part) for part in key)}'")
-        for at_us, what, detail in pair.explain(key_text(str(part) for part in key)).events:
-            self.say(f" {time.strftime('%H:%M:%SZ', time.gmtime(at_us / 1e6))}  {what:<9} {detail}")
+            self.say(f" the {name} event, revision {values['revision']:,}, dep_time {values['dep_time']}: {said};")
+            self.say(f" the board says {self.at_replica(key, 'dep_time')}")
+        self.command(f"trueup explain flights '{ident}'")
+        report_text.show_story(pair.explain(ident))
 
     def kill_a_worker(self, pair: BoundPair, injector: Injector) -> bool:
         """Kills a worker in the middle of many jobs; the next one goes on where it stopped."""

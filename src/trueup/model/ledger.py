@@ -317,14 +317,14 @@ def wake(row: Row, waits_for: str, now_us: int) -> Row | None:
 
 
 def _known(row: Row, agreed: Baseline, now_us: int) -> bool:
-    """Whether the row says all of this already, and its verification has half of its time to go: no write is due."""
+    """Whether the row says all of this already, and stays verified for a while: no write is due."""
     return (
         (row.done_action, row.done_digest, row.done_replica) == (agreed.action, agreed.digest, agreed.replica)
         and (agreed.version is None or row.done_version == agreed.version)
         and row.done_at is not None
         and not row.repairs
         and not row.unordered
-        and row.verified_until - now_us > agreed.verified_for_us // 2
+        and row.verified_until - now_us > agreed.verified_for_us // 4
     )
 
 

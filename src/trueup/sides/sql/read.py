@@ -159,7 +159,7 @@ def _array(raw: Raw, column: tuple[Field, Known, Reading], of: Selection, warnin
         zero = pc.match_substring_regex(array, _ZERO_DATE)
         if count := pc.sum(zero).as_py():
             warnings[ZERO_DATES] = warnings.get(ZERO_DATES, 0) + count
-            array = pc.if_else(zero.fill_null(value=False), None, array)
+            array = pc.if_else(zero.fill_null(False), None, array)
     if field.kind.name in TEXTUAL and known.kind.name not in TEXTUAL:
         # Not the engine's spelling but the canonical one, so that 1.50 as text is 1.5 everywhere.
         array = delivered(array, known.kind, Field("", "", known.kind), known.zone)

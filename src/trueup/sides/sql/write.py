@@ -112,6 +112,7 @@ def _apply(connection: sa.Connection, of: Selection, writes: Sequence[Write]) ->
     _update(connection, of, [change for change in changes if change.write.values is not None and change.rows])
     inserts = [change.write for change in changes if change.write.values is not None and not change.rows]
     lost = _insert(connection, of, inserts)
+    lost -= _update_after_all(connection, of, [each for each in inserts if each.key in lost and each.expect is None])
     after = find(connection, of, [*landed]) if landed else {}
     if vanished := [key for key in lost if key not in after]:
         raise RowRefused(
@@ -173,6 +174,14 @@ def _insert(connection: sa.Connection, of: Selection, writes: Sequence[Write]) -
         if not _inserted(connection, of, sql, [values for _, values in rows]):
             lost |= {name for name, values in rows if not _inserted(connection, of, sql, [values])}
     return lost
+
+
+def _update_after_all(connection: sa.Connection, of: Selection, writes: Sequence[Write]) -> set[str]:
+    """Writes without precondition that lost to an insert: the row is there now, and theirs to change."""
+    rows = find(connection, of, [write.key for write in writes], lock=True) if writes else {}
+    changes = [_Change(write, rows[write.key]) for write in writes if write.key in rows]
+    _update(connection, of, changes)
+    return {change.write.key for change in changes}
 
 
 def _inserted(connection: sa.Connection, of: Selection, sql: str, rows: list[tuple[Any, ...]]) -> bool:

@@ -158,7 +158,8 @@ class MySQL(Dialect):
             case "decimal":
                 return Reading(name, "decimal" if column.native else "text", column.kind)
             case base if column.kind.name == "integer":
-                return Reading(name, "integer" if column.native else "text", column.kind)
+                padded = "zerofill" in column.declared
+                return Reading(f"{name} + 0" if padded else name, "integer" if column.native else "text", column.kind)
             case base if base in _BYTES:
                 return Reading(f"HEX({name})", "hex", column.kind)
             case base if base in _SPATIAL:
