@@ -30,9 +30,7 @@ _FIELDS: Final = {
     ),
     "quantity": _Field("CASE WHEN n % 23 > 0 THEN (m % 1000)::INTEGER END", "quantity + 1", "0"),
     "stock": _Field("CASE WHEN n % 29 > 0 THEN (m >> 20)::BIGINT END", "stock + 1", "0"),
-    "price": _Field(
-        "CASE WHEN n % 31 > 0 THEN ((m >> 8) % 1000000000)::DECIMAL(12, 2) / 100 END", "price + 0.01", "0"
-    ),
+    "price": _Field("CASE WHEN n % 31 > 0 THEN ((m >> 8) % 1000000000)::DECIMAL(12, 2) / 100 END", "price + 0.01", "0"),
     "weight": _Field("CASE WHEN n % 37 > 0 THEN (m >> 11) / 9007199254740992.0::DOUBLE END", "weight + 0.001", "0"),
     "updated_at": _Field(
         "make_timestamp(1600000000000000 + (n % 100000000000000)::BIGINT)",
@@ -82,7 +80,8 @@ def _make(left: Path, right: Path, truth: Path, rows: int, seed: int) -> dict[st
         database.execute(f"""
             CREATE VIEW drawn AS
             SELECT 2 * i AS id, bits(i, 'm') AS m, bits(i, 'n') AS n, md5(concat('{seed}/', i)) AS d,
-                   bits(i, 'kind') % 1000 AS c, {_KIND} AS kind, {names}[(1 + bits(i, 'field') % {len(names)})::BIGINT] AS field
+                   bits(i, 'kind') % 1000 AS c, {_KIND} AS kind,
+                   {names}[(1 + bits(i, 'field') % {len(names)})::BIGINT] AS field
             FROM range({rows}) AS r(i)""")
         values = ", ".join(f"({each.value})::{_TYPES[name]} AS {name}" if name in _TYPES else f"{each.value} AS {name}"
                            for name, each in _FIELDS.items())  # fmt: skip

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+
 from _common import Measured, load, machine, measure, median
 from _records import Files, files
 
@@ -99,7 +100,9 @@ def _contestants() -> list[Contestant]:
         Contestant("DuckDB join of key and hash", _script("duckdb_hash_join", sys.executable)),
     ]  # fmt: skip
     peer = _environment("datacompy")
-    return found if peer is None else [*found, Contestant("datacompy (Polars)", _script("datacompy_polars", peer), False)]
+    return (
+        found if peer is None else [*found, Contestant("datacompy (Polars)", _script("datacompy_polars", peer), False)]
+    )
 
 
 def _script(name: str, python: str) -> Callable[[str, str, str, str], Sequence[str]]:

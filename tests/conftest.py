@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from services import mariadb_database, postgres_database
 from sql_tables import Tables, mariadb_tables, postgres_tables, sqlite_tables
 

@@ -88,14 +88,16 @@ class Reader:
 
     def read(self, page: Path) -> None:
         """Does all that the page says; AssertionError names the line where it is not true."""
-        before = set(sys.modules)
+        modules, environment = set(sys.modules), dict(os.environ)
         sys.path.insert(0, str(self.folder))
         try:
             for block in blocks(page):
                 self._block(block, page.name)
         finally:
             sys.path.remove(str(self.folder))
-            for name in set(sys.modules) - before:
+            for name in set(os.environ) - set(environment):
+                del os.environ[name]
+            for name in set(sys.modules) - modules:
                 if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.folder)):
                     del sys.modules[name]
 
@@ -142,7 +144,7 @@ class Reader:
             return self._trueup(shlex.split(command)[1:])
         script = f"(exit {self.code})\n{command}"
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=self.variables, capture_output=True, text=True
+            ["bash", "-c", script], check=False, cwd=self.folder, env=self.variables, capture_output=True, text=True
         )
         self.code = done.returncode
         return done.stdout + done.stderr

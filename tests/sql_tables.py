@@ -9,7 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from trueup.model.columns import texts
 from trueup.model.kinds import Kind
+from trueup.model.record import Field, Projection, key_text
+from trueup.ports import Scope
 from trueup.sides.sql import Sql
 
 Execute = Callable[[str], Any]
@@ -150,3 +153,27 @@ def mariadb_tables(address: str) -> Iterator[Tables]:
         tables = Tables(address, MARIADB, cursor.execute, "`")
         yield tables
         tables.drop()
+
+
+def projection(side: Sql, *fields: str, key: tuple[str, ...] = ("id",), version: str | None = None) -> Projection:
+    def field(name: str) -> Field:
+        column = side.describe().column(name)
+        assert column is not None
+        return Field(name, name, column.kind, native=column.native)
+
+    return Projection(tuple(map(field, key)), tuple(map(field, fields)), field(version) if version else None)
+
+
+def rows(side: Sql, asked: Projection, scope: Scope | None = None) -> list[tuple[Any, ...]]:
+    answer: list[tuple[Any, ...]] = []
+    for batch in side.scan(asked, scope or Scope()):
+        columns = [
+            array.to_pylist() if field is asked.version else texts(array, field)
+            for array, field in zip(batch.columns, asked.columns, strict=True)
+        ]
+        answer += zip(*columns, strict=True)
+    return answer
+
+
+def key(*parts: str | None) -> str:
+    return key_text(parts)

@@ -9,7 +9,8 @@
     │   └── IncompleteScan           an enumeration ended early; nothing may be concluded from absence
     ├── StateError                   the state store is missing, too new, locked or on unsafe storage
     ├── LeaseLost                    the right to work on a record ran out or went to another worker
-    └── HandlerError                 a handler is missing, or was used against its rules
+    ├── HandlerError                 a handler is missing, or was used against its rules
+    └── EventRefused                 an event that arrived was not accepted; `status` answers its sender
 
 Outcomes a handler raises on purpose (`Retry`, `RateLimited`, `WaitFor`, `Reject`) are not errors; they
 live in `trueup.model.outcome`.
@@ -69,6 +70,19 @@ class LeaseLost(TrueupError):
 
 class HandlerError(TrueupError):
     """A handler is missing, is declared twice, or was used against its rules."""
+
+
+class EventRefused(TrueupError):
+    """An event that arrived was not accepted.
+
+    status: the HTTP status that tells its sender. authentic: its signature was right, so that the body is worth
+    keeping; a body whose sender is not known is not kept.
+    """
+
+    def __init__(self, message: str, *, status: int, authentic: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.authentic = authentic
 
 
 def did_you_mean(name: str, known: Iterable[str], what: str) -> str:

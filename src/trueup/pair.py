@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from trueup.errors import ConfigError, HandlerError
+from trueup.model.budget import System
 from trueup.model.change import DELETE, UPSERT
 from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
 from trueup.model.duration import duration_us
@@ -16,7 +17,15 @@ from trueup.model.kinds import KIND_NAMES
 from trueup.model.record import EXACT, Rule
 from trueup.ports import MarkableSide, Side, WritableSide
 
-Handler = Callable[..., Any]
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that acts on changes. batch: how many it takes at once; None for one at a time."""
+
+    call: Callable[..., Any]
+    batch: int | None = None
+
+
 ANY_ACTION: Final = "*"
 NAME: Final = re.compile(r"[\w.-]+")
 
@@ -73,7 +82,7 @@ class Pair:
     handled, and the assignments that say they were. on_drift: verdicts that differ from the defaults.
     settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
-    after: pairs whose records must be done first. sweep, compare: rhythms, as declared.
+    sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls.
     """
 
     name: str
@@ -96,6 +105,12 @@ class Pair:
     lease_us: int = 60_000_000
     sweep: str | None = None
     compare: str | None = None
+    system: System = field(default_factory=lambda: System(""))
+
+    @property
+    def authority_system(self) -> str:
+        """The name under which trouble of the authority is kept."""
+        return f"{self.name}:authority"
 
     def verdict(self, drift: Drift) -> Verdict:
         """What is done about a drift of this kind."""
@@ -131,6 +146,7 @@ def declare(
     lease: str | float = "1m",
     sweep: str | None = None,
     compare: str | None = None,
+    system: System | None = None,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
@@ -171,6 +187,7 @@ def declare(
         lease_us=duration_us(lease, f"pair {name}: lease"),
         sweep=sweep,
         compare=compare,
+        system=system or System(name),
     )
 
 
@@ -197,15 +214,22 @@ class Handlers:
         self._pair = pair
         self._by_action: dict[str, Handler] = {}
 
-    def add(self, action: str, handler: Handler) -> None:
+    def add(self, action: str, call: Callable[..., Any], batch: int | None = None) -> None:
         """Registers; HandlerError where the action has one already."""
+        if batch is not None and batch < 1:
+            raise HandlerError(f"pair {self._pair}: batch is {batch}.", hint="Give at least 1.")
         if action in self._by_action:
             raise HandlerError(f"pair {self._pair}: action {action} has two handlers.", hint="Keep one of them.")
-        self._by_action[action] = handler
+        self._by_action[action] = Handler(call, batch)
 
     def find(self, action: str) -> Handler | None:
         """The handler of this action, else the one for any action, else None."""
         return self._by_action.get(action) or self._by_action.get(ANY_ACTION)
+
+    @property
+    def batch(self) -> int:
+        """The most records that one handler takes at once."""
+        return max((handler.batch or 1 for handler in self._by_action.values()), default=1)
 
     @property
     def declared(self) -> bool:
@@ -242,4 +266,16 @@ def check_kind(name: str) -> str:
     return name
 
 
-__all__ = ["DELETE", "UPSERT", "FieldSpec", "Handlers", "Pair", "decimal", "declare", "number", "text", "timestamp"]
+__all__ = [
+    "DELETE",
+    "UPSERT",
+    "FieldSpec",
+    "Handler",
+    "Handlers",
+    "Pair",
+    "decimal",
+    "declare",
+    "number",
+    "text",
+    "timestamp",
+]

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from trueup.errors import SideError
+from trueup.model.budget import Health, System
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.kinds import Column
+from trueup.model.letter import DeadLetter
 from trueup.model.record import Found, Projection
 from trueup.model.row import Baseline, Claim, Finish, Row
 from trueup.model.run import Run
@@ -301,8 +303,24 @@ class Ledger(Protocol):
         """Gives back connections."""
 
 
-class Archive(Protocol):
-    """Runs, cursors and cases."""
+class DeadLetters(Protocol):
+    """What authentic senders sent and nobody could make sense of; bounded for each source."""
+
+    def keep_letter(self, letter: DeadLetter) -> int:
+        """Stores a letter, durable when this returns; answers how many old ones of its source had to go for it."""
+
+    def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """The newest first, of one source or of all."""
+
+    def count_letters(self, source: str | None = None) -> int:
+        """How many are kept."""
+
+    def drop_letters(self, numbers: Sequence[int]) -> int:
+        """Forgets these; answers how many there were."""
+
+
+class Archive(DeadLetters, Protocol):
+    """Runs, cursors, cases and dead letters."""
 
     def open_run(self, run: Run) -> Run:
         """Stores a run that begins and gives it its number."""
@@ -330,6 +348,37 @@ class Archive(Protocol):
 
     def close(self) -> None:
         """Gives back connections."""
+
+
+class Budgets(Protocol):
+    """What may be asked of each system, shared by all workers of a store (rules: `trueup.model.budget`)."""
+
+    def take(self, system: System, cost: float, *, urgent: bool, token: str, call_us: int) -> int:
+        """Spends if it may; answers the microseconds to wait, 0 where it was granted."""
+
+    def ended(self, name: str, token: str) -> None:
+        """A call under way came to its end."""
+
+    def failed(self, name: str, reason: str, pause_us: int | None = None) -> Health:
+        """The system is in trouble: it is paused, for what it asked or ever longer."""
+
+    def succeeded(self, name: str) -> None:
+        """A call worked: the system is back."""
+
+    def probe(self, name: str, for_us: int) -> bool:
+        """Whether the caller is the one that finds out whether the system is back."""
+
+    def pause(self, name: str, reason: str) -> None:
+        """A person pauses the system (`*`: all of them) until `resume`."""
+
+    def resume(self, name: str) -> None:
+        """Ends a pause, whoever began it."""
+
+    def health(self, name: str) -> Health:
+        """What is known of the system; paused by a person where `*` is."""
+
+    def names(self) -> list[str]:
+        """Systems of which anything is known."""
 
 
 class Gate(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from trueup.engine.clock import SystemClock
 from trueup.engine.records import Records
@@ -22,14 +22,17 @@ from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
 from trueup.environment import expand
 from trueup.errors import ConfigError, StateError
+from trueup.model.budget import System, parse_limit
 from trueup.model.change import Change, Origin, Outcome
-from trueup.pair import ANY_ACTION, Handler, Handlers, Pair, declare
-from trueup.ports import Archive, Clock, Ledger, Side
+from trueup.model.event import Event
+from trueup.pair import ANY_ACTION, Handlers, Pair, declare
+from trueup.ports import Archive, Budgets, Clock, Ledger, Side
 
 if TYPE_CHECKING:
     from trueup.config import FileOptions, ProjectConfig, TableOptions
 
 STATE_DEFAULT = "sqlite:///trueup.db"
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class BoundPair:
@@ -46,17 +49,20 @@ class BoundPair:
         """The pair's name."""
         return self.pair.name
 
-    def on(self, *actions: str) -> Callable[[Handler], Handler]:
-        """Declares the handler of these actions: `handler(change)` or `handler(change, replica)`."""
+    def on(self, *actions: str, batch: int | None = None) -> Callable[[Call], Call]:
+        """Declares the handler of these actions: `handler(change)` or `handler(change, replica)`.
 
-        def register(handler: Handler) -> Handler:
+        batch: the handler takes a list of up to so many changes, and returns None or outcomes by key.
+        """
+
+        def register(handler: Call) -> Call:
             for action in actions:
-                self.handlers.add(action, handler)
+                self.handlers.add(action, handler, batch)
             return handler
 
         return register
 
-    def on_change(self, handler: Handler) -> Handler:
+    def on_change(self, handler: Call) -> Call:
         """Declares the handler of every action that has none of its own."""
         self.handlers.add(ANY_ACTION, handler)
         return handler
@@ -77,6 +83,10 @@ class BoundPair:
         rows = [values] if isinstance(values, Mapping) else list(values)
         changes = [self.records.change_of(row, deleted=deleted, origin=Origin.EVENT) for row in rows]
         return self._project.ledger.offer(changes, connection=connection)
+
+    def event(self, values: Mapping[str, Any], *, deleted: bool = False) -> Event:
+        """Word that the authority changed this record, for the route of a webhook to return; see `offer`."""
+        return Event(self.name, values, deleted)
 
     def adopt(
         self,
@@ -162,7 +172,7 @@ class Project:
         self._random = random.Random(secrets.randbits(64) if seed is None else seed)  # noqa: S311  jitter
         self._threads = threads
         self._pairs: dict[str, BoundPair] = {}
-        self._store: tuple[Ledger, Archive] | None = None
+        self._store: tuple[Ledger, Archive, Budgets] | None = None
 
     @property
     def pairs(self) -> Mapping[str, BoundPair]:
@@ -194,7 +204,28 @@ class Project:
         """The state store's runs, cursors and cases."""
         return self._open()[1]
 
-    def _open(self) -> tuple[Ledger, Archive]:
+    @property
+    def budgets(self) -> Budgets:
+        """The state store's knowledge of systems: pauses and what was spent."""
+        return self._open()[2]
+
+    def system(
+        self,
+        name: str,
+        *,
+        limit: str | Sequence[str] = (),
+        reserve: float = 0.4,
+        concurrency: int | None = None,
+    ) -> System:
+        """Declares a system that pairs share.
+
+        limit: calls per time, such as `600/minute`, or several. reserve: share that only events may use.
+        concurrency: calls at once, over all workers.
+        """
+        limits = [limit] if isinstance(limit, str) else limit
+        return System(name, tuple(parse_limit(each, f"system {name}") for each in limits), reserve, concurrency)
+
+    def _open(self) -> tuple[Ledger, Archive, Budgets]:
         if self._store is None:
             self._store = open_store(self.state, self._store_clock)
         return self._store
@@ -207,6 +238,7 @@ class Project:
         return Worker(
             self.ledger,
             self.archive,
+            self.budgets,
             self.clock,
             {bound.name: (bound.records, bound.handlers) for bound in chosen},
             owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
@@ -238,16 +270,18 @@ class Project:
         self.close()
 
 
-def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive]:
-    """The ledger and archive at this URL, by the store's own clock where none is given."""
+def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, Budgets]:
+    """The ledger, archive and budgets at this URL, by the store's own clock where none is given."""
     if url == "memory:":
-        from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415  adapters load when used
+        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415  adapters load when used
+        from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415
 
-        return MemoryLedger(clock), MemoryArchive()
+        return MemoryLedger(clock), MemoryArchive(clock), MemoryBudgets(clock)
     if url.startswith("sqlite:"):
+        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415
         from trueup.stores.sql import open_sqlite  # noqa: PLC0415
 
-        return open_sqlite(url, clock)
+        return *open_sqlite(url, clock), MemoryBudgets(clock)
     raise StateError(f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db.")
 
 
@@ -295,7 +329,7 @@ def _side(options: TableOptions | FileOptions) -> Side:
     return File(chosen.pop("path"), **chosen)
 
 
-def _function(spec: str, folder: Path) -> Handler:
+def _function(spec: str, folder: Path) -> Callable[..., Any]:
     module, _, attribute = spec.partition(":")
     try:
         with _importing(folder):
@@ -306,7 +340,7 @@ def _function(spec: str, folder: Path) -> Handler:
         raise ConfigError(f"handler {spec} can't be loaded: {error}.", hint="Write it as module:function.") from error
     if not callable(found):
         raise ConfigError(f"handler {spec} is not a function.", hint="Write it as module:function.")
-    return cast(Handler, found)
+    return cast(Callable[..., Any], found)
 
 
 @contextmanager

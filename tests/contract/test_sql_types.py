@@ -6,11 +6,12 @@ back from that text and must read the same.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from sql_tables import Tables
 
+from sql_tables import Tables
 from trueup.model.columns import texts
 from trueup.model.kinds import DECIMAL, INSTANT, INTEGER, TEXT, UUID, Kind, common_kind, kind_named
 from trueup.model.record import Field, Projection, key_text
@@ -291,7 +292,7 @@ def test_a_record_travels_through_all_engines_unchanged(
     first = on_postgres.make(kinds, ["id"], None, rows)
     sides = [first, *(tables.make(kinds, ["id"]) for tables in (on_mariadb, on_sqlite, on_postgres))]
     keys = [key_text([row["id"]]) for row in rows]
-    for source, target in zip(sides, sides[1:], strict=False):
+    for source, target in pairwise(sides):
         fields = [
             Field(left.name, left.name, common_kind(left, right)[0])
             for left, right in zip(source.describe().columns, target.describe().columns, strict=True)

@@ -27,7 +27,7 @@ def main() -> None:
     fuse = Fuse(step, after=when == "after")
     records = pair.records
     assert records.plan
-    project._store = (fuse.wrap(project.ledger, LEDGER_STEPS, "ledger"), project.archive)
+    project._store = (fuse.wrap(project.ledger, LEDGER_STEPS, "ledger"), project.archive, project.budgets)
     object.__setattr__(pair.pair, "authority", fuse.wrap(pair.pair.authority, SIDE_STEPS, "authority"))
     object.__setattr__(pair.pair, "replica", fuse.wrap(pair.pair.replica, SIDE_STEPS, "replica"))
     project.worker(threads=1).once(project.chance())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 from school import School, key, person
 
-from trueup import Reject, Retry, context
+from trueup import RateLimited, Reject, Retry, context
 from trueup.errors import HandlerError, LeaseLost, Unreachable
 from trueup.project import Project
 from trueup.sides.memory import Memory
@@ -150,3 +153,115 @@ def test_a_pair_that_nothing_would_act_for_fails_at_start() -> None:
         pair = project.pair("lonely", authority=Memory([{"id": 1, "v": 1}], key="id", version="v"))
         with pytest.raises(HandlerError, match="nothing would act"):
             pair.run()
+
+
+def test_an_async_handler_runs_on_the_background_loop() -> None:
+    school = School().adopted()
+    threads = []
+
+    @school.pair.on_change
+    async def act(change, replica):  # type: ignore[no-untyped-def]
+        await asyncio.sleep(0)
+        threads.append(threading.current_thread().name)
+        replica.put(change)
+
+    offer(school)
+    assert school.drain() == {"done": 1}
+    assert threads == ["trueup-handlers"]
+    assert school.replica.get(1)["name"] == "changed"
+
+
+def test_an_async_handler_that_lost_its_lease_is_cancelled() -> None:
+    school = School(lease=0.03).adopted()
+    seen = []
+
+    @school.pair.on_change
+    async def slow(change, replica):  # type: ignore[no-untyped-def]
+        if seen:
+            return replica.put(change)
+        school.clock.advance(60)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    offer(school)
+    school.drain()
+    assert seen == ["cancelled"]
+    assert school.replica.get(1)["name"] == "changed"
+
+
+def test_a_batch_handler_takes_many_and_answers_for_each() -> None:
+    school = School().adopted()
+    sizes = []
+
+    @school.pair.on("upsert", batch=3)
+    def act(changes):  # type: ignore[no-untyped-def]
+        sizes.append(len(changes))
+        for change in changes:
+            school.replica.put({name: change.values[name] for name in ("id", "name")})
+        return {key(2): Reject("not this one")}
+
+    for ident in (1, 2, 3, 4):
+        school.authority.put(person(ident, name="changed", v=100 + ident))
+    school.pair.run()
+    assert sorted(sizes) in ([1, 3], [3])
+    assert school.row(2).park_reason == "rejected: not this one"
+    assert school.row(1).state == "idle"
+
+
+def test_trouble_pauses_the_system_and_one_job_probes_it() -> None:
+    school = School(tries=2).adopted()
+    calls = []
+    broken = [True]
+
+    @school.pair.on_change
+    def act(change, replica):  # type: ignore[no-untyped-def]
+        calls.append(school.clock.now_us())
+        if broken[0]:
+            raise ConnectionError("refused")
+        replica.put(change)
+
+    for ident in (1, 2, 3):
+        offer(school, ident)
+    worker, chance = school.project.worker(), school.project.chance()
+    worker.once(chance)
+    assert len(calls) == 1, "the first trouble ends the batch"
+    worker.once(chance)
+    assert len(calls) == 1, "a paused system is not called"
+    for _ in range(4):
+        school.clock.advance(400)
+        worker.once(chance)
+        worker.once(chance)
+    assert len(calls) == 5, "one job probes after each pause"
+    assert max(school.row(ident).tries for ident in (1, 2, 3)) == 0, "no try was charged"
+    broken[0] = False
+    school.drain()
+    assert [school.replica.get(ident)["name"] for ident in (1, 2, 3)] == ["changed"] * 3
+
+
+def test_a_person_pauses_and_resumes_a_system() -> None:
+    school = School().adopted()
+    school.project.budgets.pause("*", "maintenance")
+    offer(school)
+    assert school.drain() == {}
+    school.project.budgets.resume("*")
+    assert school.drain() == {"done": 1}
+
+
+def test_rate_limited_pauses_for_as_long_as_the_system_asks() -> None:
+    school = School().adopted()
+    times = []
+
+    @school.pair.on_change
+    def act(change, replica):  # type: ignore[no-untyped-def]
+        times.append(school.clock.now_us())
+        if len(times) == 1:
+            raise RateLimited(120)
+        replica.put(change)
+
+    offer(school)
+    school.drain()
+    assert times[1] - times[0] >= 120_000_000
+    assert school.row(1).done_version == 100

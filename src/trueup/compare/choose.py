@@ -9,7 +9,7 @@ from typing import Final
 
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
-from trueup.errors import ConfigError, TrueupError
+from trueup.errors import ConfigError
 from trueup.ports import Side
 
 STRATEGIES: Final = ("gate", "rows")
@@ -49,9 +49,7 @@ def compare(
 
 
 def _by_rows(left: Side, right: Side, plan: Plan, memory_mb: int, progress: Progress) -> Comparison:
-    import duckdb  # noqa: PLC0415  loads when the join is needed
-
-    from trueup.compare.rows import compare_rows  # noqa: PLC0415
+    from trueup.compare.rows import compare_rows  # noqa: PLC0415  loads DuckDB
 
     estimates = [side.describe().rows for side in (left, right)]
     total = None if None in estimates else sum(each or 0 for each in estimates)
@@ -62,11 +60,5 @@ def _by_rows(left: Side, right: Side, plan: Plan, memory_mb: int, progress: Prog
         done += rows
         progress(done, total)
 
-    try:
-        counts, differing, findings = compare_rows(left, right, plan, memory_mb=memory_mb, progress=advance)
-    except (duckdb.OutOfMemoryException, duckdb.IOException) as failure:
-        raise TrueupError(
-            "the comparison ran out of memory or of room for its files.",
-            hint="Give it more memory, or a TMPDIR with more room.",
-        ) from failure
+    counts, differing, findings = compare_rows(left, right, plan, memory_mb=memory_mb, progress=advance)
     return Comparison(counts, plan.notes, "rows", "", differing_fields=differing, findings=findings)

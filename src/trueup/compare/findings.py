@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
@@ -14,13 +14,12 @@ from trueup.compare.judge import Array, judged
 from trueup.compare.plan import Plan
 from trueup.compare.result import Agreement, Difference, DifferenceKind, Values
 from trueup.compare.stage import Shape, Stage, gone
-from trueup.compare.workspace import Workspace
+from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
 from trueup.model.change import UPSERT
 from trueup.model.columns import digests, key_texts, text_array
 from trueup.model.record import Projection
 
 pc: Any = pyarrow.compute
-BATCH_ROWS: Final = 16_384
 
 
 class RowFindings:
@@ -39,36 +38,24 @@ class RowFindings:
         """Every difference in key order, or the first `limit`."""
         if limit is not None and limit <= 0:
             return iter(())
-        lines = self._lines(limit)
+        lines = self._lines()
         by_key = (self._difference(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
         return islice(by_key, limit)
 
-    def _lines(self, limit: int | None) -> Iterator[_Line]:
+    def _lines(self) -> Iterator[_Line]:
         a, b = self._left.shape, self._right.shape
-        left = [f"v.l{name} AS l{name}" for name, _ in a.values()]
-        right = [f"v.r{name} AS r{name}" for name, _ in b.values()]
-        kept_left = [f"l.{name} AS l{name}" for name, _ in a.values()]
-        kept_right = [f"r.{name} AS r{name}" for name, _ in b.values()]
-        reported = "(gone IS NULL OR gone OR len(fields) > 0)"
-        bound = "" if limit is None else f" AND odd.o <= {self._last(limit, reported)}"
-        columns = ["odd.o AS o", *(f"odd.{key} AS {key}" for key in a.keys), "cl", "cr", "fields", "v.i AS i"]
-        sql = f"""
-          SELECT {", ".join([*columns, "v.hasl AS hasl", "v.hasr AS hasr", *left, *right])}
-          FROM odd JOIN tally USING (o) LEFT JOIN changed USING (o) LEFT JOIN (
-            SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, l.o IS NOT NULL AS hasl, r.o IS NOT NULL AS hasr
-                   {"".join(f", {each}" for each in (*kept_left, *kept_right))}
-            FROM left_values AS l FULL JOIN right_values AS r ON l.o = r.o AND l.i = r.i
-          ) AS v ON v.o = odd.o
-          WHERE {reported}{bound} ORDER BY odd.o, v.i"""
-        for batch in self._workspace.batches(sql, BATCH_ROWS):
+        left = [f"l.{name} AS l{name}" for name, _ in a.values()]
+        right = [f"r.{name} AS r{name}" for name, _ in b.values()]
+        told = ["l.o IS NOT NULL AS hasl", "r.o IS NOT NULL AS hasr", *left, *right]
+        shown = f"""SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, {", ".join(told)}
+                    FROM (FROM left_values {RANGE}) AS l FULL JOIN (FROM right_values {RANGE}) AS r
+                    ON l.o = r.o AND l.i = r.i"""
+        sql = f"""SELECT v.* EXCLUDE (o), odd.*, cl, cr, fields
+                  FROM (FROM odd {RANGE}) AS odd JOIN (FROM tally {RANGE}) USING (o)
+                  LEFT JOIN (FROM changed {RANGE}) USING (o) LEFT JOIN ({shown}) AS v USING (o)
+                  WHERE gone IS NULL OR gone OR len(fields) > 0 ORDER BY o, i"""
+        for batch in in_ranges(self._workspace, sql):
             yield from self._lines_of(batch)
-
-    def _last(self, limit: int, reported: str) -> int:
-        """The number of the last key of the first `limit` reported ones."""
-        found = self._workspace.number(
-            f"SELECT o FROM odd LEFT JOIN changed USING (o) WHERE {reported} ORDER BY o LIMIT 1 OFFSET {limit - 1}"
-        )
-        return found or self._workspace.number("SELECT max(o) FROM odd")
 
     def _lines_of(self, batch: pa.RecordBatch) -> Iterator[_Line]:
         keys, names = _keys(batch, self._left.shape)
@@ -132,10 +119,11 @@ class RowFindings:
         keys = [f"odd.{name} AS {name}" for name in a.keys]
         left = [f"l.{name} AS {name}" for name in a.names if name not in a.keys]
         right = [f"r.{name} AS r{name}" for name in b.fields]
-        sql = f"""SELECT {", ".join([*keys, *left, *right])} FROM changed JOIN odd USING (o)
-                  JOIN left_values AS l USING (o) JOIN right_values AS r USING (o)
+        sql = f"""SELECT {", ".join([*keys, *left, *right])}
+                  FROM (FROM changed {RANGE}) JOIN (FROM odd {RANGE}) AS odd USING (o)
+                  JOIN (FROM left_values {RANGE}) AS l USING (o) JOIN (FROM right_values {RANGE}) AS r USING (o)
                   WHERE len(fields) = 0 AND NOT gone"""
-        for batch in self._workspace.batches(sql, BATCH_ROWS):
+        for batch in in_ranges(self._workspace, sql):
             mine = a.record(batch.select(a.names))
             theirs = pa.RecordBatch.from_arrays(
                 [batch.column(f"r{name}").cast(b.schema.field(name).type) for name in b.fields], names=b.fields

@@ -14,12 +14,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from trueup.compare.findings import BATCH_ROWS, RowFindings
+from trueup.compare.findings import RowFindings
 from trueup.compare.judge import Array, same
 from trueup.compare.plan import Plan
 from trueup.compare.result import COPIES_SHOWN, Counts
 from trueup.compare.stage import GONE, Stage, gone
-from trueup.compare.workspace import Workspace
+from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
 from trueup.ports import Side
 
 pc: Any = pyarrow.compute
@@ -137,7 +137,7 @@ class _Rows:
         )
         kind = """CASE WHEN cl > 1 OR cr > 1 THEN 'duplicate' WHEN cr = 0 THEN 'missing'
                        WHEN cl = 0 THEN 'extra' ELSE 'pair' END"""
-        return dict(self._workspace.rows(f"SELECT {kind} AS kind, count(*) FROM tally GROUP BY kind"))
+        return self._workspace.counts(f"SELECT {kind} AS kind, count(*) FROM tally GROUP BY kind")
 
     def _fetch(self, stage: Stage, side: str, other: str, duplicates: int) -> None:
         """Copies what will be judged or shown from the kept records into the table `…_values`."""
@@ -147,7 +147,7 @@ class _Rows:
             self._workspace.run(f"CREATE TABLE {side}_wanted AS SELECT o, 1::BIGINT AS i, n FROM odd_{side}")
         shape, name = stage.shape, f"values_{side}"
         place: dict[str, Array] = {"o": pa.array([], pa.int64()), "i": pa.array([], pa.int64())}
-        create = f"CREATE TABLE {side}_values AS FROM {name} LIMIT 0"
+        create = f"CREATE TABLE {side}_fetched AS FROM {name} LIMIT 0"
         self._workspace.insert(create, name, _beside(place, shape.empty()))
         for start, chunk in stage.spool.batches():
             end = start + chunk.num_rows
@@ -159,7 +159,10 @@ class _Rows:
             for few in found:
                 place = {"o": few.column("o"), "i": few.column("i")}
                 picked = _beside(place, chunk.take(few.column("at")))
-                self._workspace.insert(f"INSERT INTO {side}_values FROM {name}", name, picked)
+                self._workspace.insert(f"INSERT INTO {side}_fetched FROM {name}", name, picked)
+        # In key order, so that those of a range of keys lie together.
+        self._workspace.run(f"CREATE TABLE {side}_values AS FROM {side}_fetched ORDER BY o, i")
+        self._workspace.run(f"DROP TABLE {side}_fetched")
 
     def _judge_pairs(self) -> int:
         """Judges keys with one record on each side, field by field; answers how many agree after all."""
@@ -167,11 +170,12 @@ class _Rows:
         self._workspace.run("CREATE TABLE changed (o BIGINT, fields SMALLINT[], gone BOOLEAN)")
         left = [f"l.{name} AS {name}" for name, _ in a.values()]
         right = [f"r.{name} AS r{name}" for name in b.fields]
-        pairs = f"""SELECT {", ".join(["l.o AS o", *left, *right])} FROM left_values AS l
-                    JOIN right_values AS r USING (o) JOIN tally USING (o) WHERE cl = 1 AND cr = 1"""
+        pairs = f"""SELECT {", ".join(["o", *left, *right])}
+                    FROM (FROM left_values {RANGE}) AS l JOIN (FROM right_values {RANGE}) AS r USING (o)
+                    JOIN (FROM tally {RANGE}) USING (o) WHERE cl = 1 AND cr = 1"""
         counted = dict.fromkeys((field.name for field in plan.left.fields), 0)
         tolerated = 0
-        for batch in self._workspace.batches(pairs, BATCH_ROWS):
+        for batch in in_ranges(self._workspace, pairs):
             hidden = gone(batch, a, plan.absent_when or {})
             columns: list[list[Any]] = []
             for name, field in zip(a.fields, plan.left.fields, strict=True):

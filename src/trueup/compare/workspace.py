@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import pyarrow as pa
+
+from trueup.errors import TrueupError
 
 # Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
 CHUNK_ROWS: Final = 131_072
 CHUNK_BYTES: Final = 16 * 1024 * 1024
 BATCHES_MAX: Final = 8
+# Results come in batches of this many rows, and so do ranges of odd keys.
+BATCH_ROWS: Final = 16_384
+
+
+# DuckDB wants about this much for each of its threads.
+_THREAD_MB: Final = 128
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, duckdb.IOException, OSError) as failure:
+        raise TrueupError(
+            "the comparison ran out of memory or of room for its files.",
+            hint="Give it more memory, or set TMPDIR to a directory with more room.",
+        ) from failure
 
 
 class Workspace:
-    """A private directory with a database in it. Closing removes it; so does the end of the program."""
+    """A private directory with a database in it. Closing removes it; so does the end of the program.
+
+    Raises TrueupError where memory or disk do not suffice.
+    """
 
     def __init__(self, memory_mb: int) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="trueup-"))
@@ -28,40 +52,44 @@ class Workspace:
             str(self.path / "keys.duckdb"),
             config={
                 "memory_limit": f"{memory_mb}MB",
+                "threads": max(1, min(os.cpu_count() or 1, memory_mb // _THREAD_MB)),
                 "temp_directory": str(self.path / "spill"),
                 "preserve_insertion_order": False,
                 "autoinstall_known_extensions": False,
             },
         )
 
-    def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A connection of its own for one thread or one open result."""
-        return self._connection.cursor()
-
     def run(self, sql: str) -> None:
         """Runs one statement for its effect."""
-        with self.cursor() as cursor:
+        with _room(), self._connection.cursor() as cursor:
             cursor.execute(sql)
 
     def number(self, sql: str) -> int:
         """The one number that a query answers; 0 for null."""
-        with self.cursor() as cursor:
+        with _room(), self._connection.cursor() as cursor:
             row = cursor.execute(sql).fetchone()
         return int(row[0] or 0) if row else 0
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """A small result, whole."""
-        with self.cursor() as cursor:
-            return cursor.execute(sql).fetchall()
+    def counts(self, sql: str) -> dict[str, int]:
+        """A small table of names and numbers."""
+        with _room(), self._connection.cursor() as cursor:
+            return dict(cursor.execute(sql).fetchall())
 
     def batches(self, sql: str, size: int) -> Iterator[pa.RecordBatch]:
-        """A large result, streamed."""
-        with self.cursor() as cursor:
-            yield from cursor.sql(sql).to_arrow_reader(size)
+        """A result in batches."""
+        with self._connection.cursor() as cursor:
+            with _room():
+                reader = cursor.sql(sql).to_arrow_reader(size)
+            while True:
+                with _room():
+                    batch = next(reader, None)
+                if batch is None:
+                    return
+                yield batch
 
     def insert(self, sql: str, name: str, chunk: pa.RecordBatch | pa.Table) -> None:
         """Runs one statement that reads `chunk` under the name `name`."""
-        with self.cursor() as cursor:
+        with _room(), self._connection.cursor() as cursor:
             cursor.register(name, chunk)
             cursor.execute(sql)
 
@@ -86,7 +114,11 @@ class Spool:
     def append(self, batches: list[pa.RecordBatch]) -> list[int]:
         """Keeps batches of one schema; answers the number of each one's first record."""
         starts = []
-        with pa.OSFile(str(self._path(self._files)), "wb") as file, pa.ipc.new_file(file, batches[0].schema) as to:
+        with (
+            _room(),
+            pa.OSFile(str(self._path(self._files)), "wb") as file,
+            pa.ipc.new_file(file, batches[0].schema) as to,
+        ):
             for batch in batches:
                 to.write_batch(batch)
                 starts.append(self.rows)
@@ -106,3 +138,18 @@ class Spool:
 
     def _path(self, at: int) -> Path:
         return self._directory / f"{self._name}-{at:06}.arrow"
+
+
+# What `in_ranges` fills in.
+RANGE: Final = "WHERE o BETWEEN ? AND ?"
+
+
+def in_ranges(workspace: Workspace, sql: str) -> Iterator[pa.RecordBatch]:
+    """Runs a query for one range of odd keys after the other: a join of a few thousand never needs much memory.
+
+    sql: bounds each of its tables by RANGE.
+    """
+    end = workspace.number("SELECT max(o) FROM odd")
+    for first in range(1, end + 1, BATCH_ROWS):
+        within = RANGE.replace("?", str(first), 1).replace("?", str(first + BATCH_ROWS - 1), 1)
+        yield from workspace.batches(sql.replace(RANGE, within), BATCH_ROWS)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from trueup.engine import context
+from trueup.engine.background import wait_for
 from trueup.engine.records import Records, State
 from trueup.errors import HandlerError, LeaseLost
 from trueup.model.change import Change
@@ -77,18 +80,49 @@ def call_handler(
 ) -> None:
     """Runs the handler of the state's action; raises what it raises, or the outcome it returns."""
     handler = handlers.find(state.action)
-    replica = BoundReplica(records, ledger, claim, state, expect)
+    replica = BoundReplica(records, ledger, claim, state, expect if observed is not None else "")
     change = performed(claim.change, state)
     if handler is None:
         if not isinstance(records.pair.replica, WritableSide):
             raise Reject(f"action {state.action} has no handler")
         replica.delete(change) if state.absent else replica.put(change)
         return
-    arguments = (change, replica) if takes_replica(handler) else (change,)
-    with context.within(lambda: check_lease(ledger, claim, records.pair.lease_us)):
-        answered = handler(*arguments)
+    arguments = (change, replica) if takes_replica(handler.call) else (change,)
+    answered = call(handler.call, arguments, ledger, [claim], records.pair.lease_us)
     if isinstance(answered, Exception):
         raise answered
+
+
+def call_batch(handler: Handler, records: Records, ledger: Ledger, jobs: Sequence[tuple[Claim, State]]) -> list[Any]:
+    """Runs a batch handler once for these records; answers an outcome for each: None for done, or an exception.
+
+    The handler returns None (all done), or outcomes by key text for those that were not.
+    """
+    changes = [performed(claim.change, state) for claim, state in jobs]
+    answered = call(handler.call, (changes,), ledger, [claim for claim, _ in jobs], records.pair.lease_us)
+    outcomes = answered if isinstance(answered, Mapping) else {}
+    if unknown := [key for key in outcomes if all(key != change.key for change in changes)]:
+        raise HandlerError(
+            f"pair {records.pair.name}: the handler answered for {unknown[0]}, which it was not given.",
+            hint="Answer a mapping of change.key to an outcome.",
+        )
+    return [outcomes.get(change.key) for change in changes]
+
+
+def call(
+    handler: Callable[..., Any], arguments: tuple[Any, ...], ledger: Ledger, claims: Sequence[Claim], lease_us: int
+) -> Any:
+    """Calls a handler, on the background loop where it is `async def`; it may ask `context.check`."""
+
+    def check() -> None:
+        for claim in claims:
+            check_lease(ledger, claim, lease_us)
+
+    with context.within(check):
+        answered = handler(*arguments)
+        if inspect.iscoroutine(answered):
+            return wait_for(answered, check, lease_us / 3e6)
+    return answered
 
 
 def performed(wished: Change, state: State) -> Change:
@@ -96,6 +130,6 @@ def performed(wished: Change, state: State) -> Change:
     return replace(wished, action=state.action, version=state.version, digest=state.digest, payload=state.payload)
 
 
-def takes_replica(handler: Handler) -> bool:
+def takes_replica(handler: Callable[..., Any]) -> bool:
     """Whether the handler declares a second parameter."""
     return len(inspect.signature(handler).parameters) > 1

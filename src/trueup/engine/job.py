@@ -7,10 +7,11 @@ before the write, and the write itself is conditional on what was read.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
-from trueup.engine.handling import Moved, call_handler
+from trueup.engine.handling import Moved, call_batch, call_handler
 from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.records import Records, State
 from trueup.errors import LeaseLost, SideError, Unreachable
@@ -20,12 +21,12 @@ from trueup.model.outcome import HandlerOutcome, RateLimited, Reject, Retry, Wai
 from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
 from trueup.pair import Handlers
-from trueup.ports import Archive, Clock, Ledger, MarkableSide, WritableSide, Write, Written
+from trueup.ports import Archive, Budgets, Clock, Ledger, MarkableSide, WritableSide, Write, Written
 
 REFUSALS_MAX = 5
 BACKOFF_FIRST_US = 1_000_000
 BACKOFF_MAX_US = 3_600_000_000
-SYSTEM_PAUSE_US = 5_000_000
+SIDE_TROUBLE = (SideError, OSError)
 MOVED = "the replica moved between our read and our write"
 
 
@@ -57,12 +58,13 @@ class JobBatch:
         handlers: Handlers,
         ledger: Ledger,
         archive: Archive,
+        budgets: Budgets,
         clock: Clock,
         chance: random.Random,
     ) -> None:
         self.records, self.handlers = records, handlers
         self.pair = records.pair
-        self.ledger, self.archive, self.clock, self.chance = ledger, archive, clock, chance
+        self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
 
     def work(self, claims: Sequence[Claim]) -> list[Finish]:
         """Works these claims; answers how each ended (a lost lease ends without a finish)."""
@@ -77,37 +79,51 @@ class JobBatch:
     def _work(self, claims: Sequence[Claim]) -> list[Finish]:
         try:
             jobs = self._look(claims)
-        except (SideError, OSError) as error:
-            return [self._system_trouble(claim, error) for claim in claims]
+        except SIDE_TROUBLE as error:
+            trouble = self._trouble_of(self.pair.authority_system, error)
+            return [trouble(claim) for claim in claims]
         pending = [job for job in jobs if job.ending is None]
         try:
+            if self.records.readable:
+                self._read_and_judge(pending)
+            pending = [job for job in pending if job.ending is None]
             if self.handlers.declared or not self.records.readable:
                 self._handle(pending)
             else:
                 self._write(pending)
-        except (SideError, OSError) as error:
+        except (*SIDE_TROUBLE, RateLimited) as error:
+            trouble = self._trouble_of(self.pair.system.name, error)
             for job in pending:
-                job.ending = job.ending or self._system_trouble(job.claim, error)
-        return [job.ending for job in jobs if job.ending is not None]
+                job.ending = job.ending or trouble(job.claim)
+        ended = [job.ending for job in jobs if job.ending is not None]
+        if any(ending.result == "done" for ending in ended):
+            self.budgets.succeeded(self.pair.system.name)
+        return ended
 
-    def _system_trouble(self, claim: Claim, error: Exception) -> Finish:
-        passing = isinstance(error, Unreachable | OSError)
-        delay_us = SYSTEM_PAUSE_US if passing else self._backoff_us(claim.row.tries)
-        return Finish(claim, "retry", delay_us=delay_us, charge=not passing, reason=str(error))
+    def _trouble_of(self, system: str, error: Exception) -> Callable[[Claim], Finish]:
+        """Trouble of a system pauses the system; a record is charged only where others passed meanwhile."""
+        if isinstance(error, SideError) and not isinstance(error, Unreachable):
+            return lambda claim: Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=str(error))
+        asked_us = int(error.retry_after_s * 1e6) if isinstance(error, RateLimited) else None
+        health = self.budgets.failed(system, str(error), asked_us)
+        delay_us = max(0, health.paused_until_us - self.clock.now_us())
+        charge = asked_us is None
+        return lambda claim: Finish(
+            claim, "retry", delay_us=delay_us, charge=charge and health.ok_at_us > claim.claimed_at, reason=str(error)
+        )
 
     # ── what should be, and what is ──────────────────────────────────────────────────────────────────
 
     def _look(self, claims: Sequence[Claim]) -> list[Job]:
-        """Reads the authority where the wish is only a hint, then the replica, and judges each record."""
+        """Reads the authority where the wish is only a hint."""
         unsure = [c.change.key for c in claims if c.row.refetch or c.row.verify or c.change.digest is None]
         seen = self.records.read_authority(unsure)
-        replicas = self.records.read_replica([claim.change.key for claim in claims])
         wanted = self._still_unsynced([c.change.key for c in claims if c.row.refetch and c.change.unsynced])
         jobs = []
         for claim in claims:
             key = claim.change.key
             state = seen.get(key) or self.records.wished(claim.change)
-            job = Job(claim, state, replicas.get(key))
+            job = Job(claim, state)
             jobs.append(job)
             if key in seen and (lag := contradiction(claim, state)) and lag != claim.row.lagging:
                 reason = "the read contradicts what is known; a lagging reader?"
@@ -118,9 +134,13 @@ class JobBatch:
                 self._done(job, None, mark=False)
             elif claim.row.verify and not self.records.readable and self.pair.unsynced is not None:
                 job.ending = Finish(claim, "verified", verified_for_us=self._recheck_us())
-            elif self.records.readable:
-                self._judge(job)
         return jobs
+
+    def _read_and_judge(self, jobs: Sequence[Job]) -> None:
+        replicas = self.records.read_replica([job.key for job in jobs])
+        for job in jobs:
+            job.replica = replicas.get(job.key)
+            self._judge(job)
 
     def _still_unsynced(self, keys: Sequence[str]) -> set[str]:
         side, condition = self.pair.authority, self.pair.unsynced
@@ -183,7 +203,7 @@ class JobBatch:
             raise
         except SideError as error:
             if len(jobs) == 1:
-                jobs[0].ending = self._system_trouble(jobs[0].claim, error)
+                jobs[0].ending = self._trouble_of(self.pair.system.name, error)(jobs[0].claim)
                 return []
             return [answer for job in jobs for answer in self._applied([job])]
 
@@ -210,35 +230,67 @@ class JobBatch:
     # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
 
     def _handle(self, jobs: Sequence[Job]) -> None:
-        """Runs the handler of each job, then reads back what the replica made of it."""
-        performed = []
-        for job in jobs:
-            if not self._still_held([job]):
-                continue
+        """Runs the handlers, then reads back what the replica made of it."""
+        waiting = list(jobs)
+        performed: list[Job] = []
+        while waiting:
+            group = self._next_group(waiting)
+            waiting = waiting[len(group) :]
+            held = self._still_held(group)
             try:
-                call_handler(self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect)
-                performed.append(job)
+                performed += self._call(held)
             except LeaseLost:
                 continue
-            except Moved:
-                job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
-            except HandlerOutcome as outcome:
-                job.ending = self._outcome(job.claim, outcome)
-            except (Unreachable, ConnectionError, TimeoutError) as error:
-                job.ending = self._system_trouble(job.claim, error)
+            except (Unreachable, RateLimited, ConnectionError, TimeoutError) as error:
+                trouble = self._trouble_of(self.pair.system.name, error)
+                for job in (*held, *waiting):
+                    job.ending = trouble(job.claim)
+                break
             except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
-                job.ending = Finish(job.claim, "retry", delay_us=self._backoff_us(job.claim.row.tries), reason=reason)
+                for job in held:
+                    job.ending = self._failed(job.claim, error)
         replicas = self.records.read_replica([job.key for job in performed])
         for job in performed:
             self._done(job, replicas.get(job.key))
+
+    def _next_group(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """The first job, and those right behind it that its batch handler takes with it."""
+        handler = self.handlers.find(jobs[0].state.action)
+        if handler is None or handler.batch is None:
+            return jobs[:1]
+        group = takewhile(lambda job: self.handlers.find(job.state.action) is handler, jobs)
+        return list(islice(group, handler.batch))
+
+    def _call(self, jobs: Sequence[Job]) -> list[Job]:
+        """Calls the handler of these jobs; answers those that it performed."""
+        if not jobs:
+            return []
+        handler = self.handlers.find(jobs[0].state.action)
+        if handler is None or handler.batch is None:
+            [job] = jobs
+            call_handler(self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect)
+            return [job]
+        outcomes = call_batch(handler, self.records, self.ledger, [(job.claim, job.state) for job in jobs])
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                job.ending = self._failed(job.claim, outcome)
+        return [job for job in jobs if job.ending is None]
+
+    def _failed(self, claim: Claim, error: Exception) -> Finish:
+        """How a job ends whose handler said or raised this."""
+        if isinstance(error, Moved):
+            return Finish(claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+        if isinstance(error, RateLimited):
+            return self._trouble_of(self.pair.system.name, error)(claim)
+        if isinstance(error, HandlerOutcome):
+            return self._outcome(claim, error)
+        reason = f"{type(error).__name__}: {error}"
+        return Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=reason)
 
     def _outcome(self, claim: Claim, outcome: HandlerOutcome) -> Finish:
         match outcome:
             case Reject(reason=reason):
                 return Finish(claim, "parked", reason=f"rejected: {reason}", rejected=True)
-            case RateLimited(retry_after_s=seconds):
-                return Finish(claim, "retry", delay_us=int(seconds * 1e6), charge=False, reason=str(outcome))
             case WaitFor(pair=pair, key=key):
                 delay_us = max(self.pair.settle_us, BACKOFF_FIRST_US)
                 return Finish(

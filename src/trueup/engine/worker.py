@@ -12,12 +12,13 @@ from itertools import count
 from trueup.engine.job import JobBatch
 from trueup.engine.records import Records
 from trueup.model.row import Finish
-from trueup.pair import Handlers
-from trueup.ports import Archive, Clock, Ledger
+from trueup.pair import Handlers, Pair
+from trueup.ports import Archive, Budgets, Clock, Ledger
 
 BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
 WAIT_S_MAX = 1.0
+PROBE_POLL_S = 0.01
 Ends = Counter[str]
 
 
@@ -31,6 +32,7 @@ class Worker:
         self,
         ledger: Ledger,
         archive: Archive,
+        budgets: Budgets,
         clock: Clock,
         pairs: Mapping[str, tuple[Records, Handlers]],
         *,
@@ -38,7 +40,8 @@ class Worker:
         seed: int,
         threads: int = 2,
     ) -> None:
-        self._ledger, self._archive, self._clock, self._pairs = ledger, archive, clock, pairs
+        self._ledger, self._archive, self._budgets = ledger, archive, budgets
+        self._clock, self._pairs = clock, pairs
         self._owner, self._seed, self._threads = owner, seed, threads
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
@@ -46,12 +49,25 @@ class Worker:
         ended: list[Finish] = []
         for name, (records, handlers) in self._pairs.items():
             pair = records.pair
-            limit = BATCH_HANDLED if handlers.declared or pair.replica is None else BATCH_WRITTEN
+            limit = self._permitted(pair, max(BATCH_HANDLED, handlers.batch) if handlers.declared else BATCH_WRITTEN)
+            if not limit:
+                continue
             claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
             if claims:
-                batch = JobBatch(records, handlers, self._ledger, self._archive, self._clock, chance)
+                batch = JobBatch(records, handlers, self._ledger, self._archive, self._budgets, self._clock, chance)
                 ended += batch.work(claims)
         return ended
+
+    def _permitted(self, pair: Pair, limit: int) -> int:
+        """How many records may be claimed: none of a paused system, one where a job must probe it."""
+        now_us = self._ledger.now_us()
+        for name in (pair.system.name, pair.authority_system):
+            health = self._budgets.health(name)
+            if health.paused(now_us):
+                return 0
+            if health.probes:
+                limit = min(limit, 1) if self._budgets.probe(name, pair.lease_us) else 0
+        return limit
 
     def drain(self, patience_us: int, progress: Callable[[Ends], None] | None = None) -> Ends:
         """Works until nothing is due within `patience_us`; answers how many jobs ended how."""
@@ -92,9 +108,18 @@ class Worker:
 
     def _wait(self, patience_us: int) -> bool:
         """Sleeps until the next record is due; False where that is further away than patience goes."""
-        due_us = self._ledger.next_due_us(list(self._pairs))
+        due_us = min((due for due in map(self._due_us, self._pairs.values()) if due is not None), default=None)
         now_us = self._ledger.now_us()
         if due_us is None or due_us > now_us + patience_us:
             return False
-        self._ledger.wait(min(WAIT_S_MAX, max(0.0, (due_us - now_us) / 1e6)))
+        self._ledger.wait(min(WAIT_S_MAX, max(PROBE_POLL_S, (due_us - now_us) / 1e6)))
         return True
+
+    def _due_us(self, bound: tuple[Records, Handlers]) -> int | None:
+        """When the pair's next record may be worked: due, and its systems not paused."""
+        pair = bound[0].pair
+        due_us = self._ledger.next_due_us([pair.name])
+        healths = [self._budgets.health(name) for name in (pair.system.name, pair.authority_system)]
+        if due_us is None or any(health.by_person for health in healths):
+            return None
+        return max(due_us, *(health.paused_until_us for health in healths))

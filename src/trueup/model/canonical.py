@@ -17,7 +17,7 @@ import re
 import struct
 import unicodedata
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -301,7 +301,9 @@ def _json(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
 
 def parse_json(text: str | bytes) -> Any:
     """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
-    return _EXACT.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
+    text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
+    # A text of fewer digits holds no integer that int() would refuse, and needs no call of ours for each of its numbers.
+    return (_SHORT if len(text) < _INT_DIGITS_MAX else _LONG).decode(text)
 
 
 def _parse_int(digits: str) -> int | decimal.Decimal:
@@ -319,13 +321,17 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# One decoder for all: json.loads would build one for every text.
-_EXACT = json.JSONDecoder(
-    parse_float=WIDE.create_decimal,
-    parse_int=_parse_int,
-    object_pairs_hook=_unique_keys,
-    parse_constant=_no_constant,
-)
+def _decoder(parse_int: Callable[[str], int | decimal.Decimal]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        parse_float=WIDE.create_decimal,
+        parse_int=parse_int,
+        object_pairs_hook=_unique_keys,
+        parse_constant=_no_constant,
+    )
+
+
+# Two decoders for all: json.loads would build one for every text.
+_SHORT, _LONG = _decoder(int), _decoder(_parse_int)
 
 
 def _json_parts(value: object) -> list[str]:

@@ -42,6 +42,7 @@ class Outcome(enum.StrEnum):
     SAME = "same"  # already wanted
     FRESH = "fresh"  # already done and recently verified: dropped
     STALE = "stale"  # older than what is wanted or done: dropped
+    REPEATED = "repeated"  # this very delivery was judged before: dropped
     OVERTAKEN = "overtaken"  # the record moved since it was judged: judged again later
 
     @property
@@ -67,6 +68,7 @@ class Change:
     judged_replica: for confirmed offers, the replica digest that was judged.
     unsynced: selected by the pair's `unsynced` condition.
     wish: number of the wish in the ledger; 0 before it is accepted.
+    delivery: names the part of a delivery that brought it, such as `shop/evt_9`; each is judged once.
     """
 
     pair: str
@@ -80,6 +82,7 @@ class Change:
     judged_replica: str | None = None
     unsynced: bool = False
     wish: int = 0
+    delivery: str | None = None
 
     @cached_property
     def values(self) -> dict[str, Any]:

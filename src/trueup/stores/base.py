@@ -10,8 +10,9 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from trueup.model import ledger as rules
@@ -24,6 +25,8 @@ from trueup.stores.history import Note
 
 OFFER_BATCH: Final = 1_000
 BASELINE_BATCH: Final = 5_000
+# Longer than senders repeat a delivery; later copies are left to the rules.
+DELIVERIES_KEPT_US: Final = 3 * 86_400_000_000
 POLL_S: Final = 0.02
 
 _T = TypeVar("_T")
@@ -55,6 +58,9 @@ class Transaction(Protocol):
     def parked(self, pair: str) -> list[str]:
         """Keys of the pair's parked rows."""
 
+    def first(self, deliveries: Sequence[str]) -> list[bool]:
+        """Whether each of these comes for the first time; remembers them for `DELIVERIES_KEPT_US`."""
+
 
 class RowLedger(ABC):
     """The flow of every operation of the port `Ledger`, which see.
@@ -75,6 +81,11 @@ class RowLedger(ABC):
     def _version(self) -> int:
         """A number that changes whenever anybody changes the store."""
 
+    def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
+        """What `work` answers in one transaction. A store that can lose one runs `work` again, from the start."""
+        with self._transaction(connection) as transaction:
+            return work(transaction)
+
     def now_us(self) -> int:
         """The store's clock."""
         return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()
@@ -83,8 +94,7 @@ class RowLedger(ABC):
         """Judges each change by the offer table, in list order."""
         outcomes: list[Outcome] = []
         for batch in _batches(changes, OFFER_BATCH):
-            with self._transaction(connection) as transaction:
-                outcomes += _judge(transaction, batch)
+            outcomes += self._transact(partial(_judge, changes=batch), connection)
         if connection is None and any(outcome.accepted for outcome in outcomes):
             self._wake()
         return outcomes
@@ -101,85 +111,66 @@ class RowLedger(ABC):
         """The most urgent due records, leased to `owner`; parks those whose tries are spent."""
         # Not what the last claim saw: a worker may claim for several pairs before it waits.
         self._seen.version = self._seen_version()
+
+        def lease(transaction: Transaction) -> tuple[list[Claim], bool]:
+            places = (
+                [(each.pair, each.key) for each in most_urgent(transaction.waiting(pairs, limit), limit)]
+                if keys is None
+                else [(pair, key) for pair in pairs for key in keys]
+            )
+            rows = _Working(transaction, places)
+            due = [row for row in rows.all() if rules.claimable(row, transaction.now_us, named=keys is not None)]
+            return _lease(rows, rules.claimed_together(due[:limit]), owner, lease_us, tries_max), bool(due)
+
         while True:
-            with self._transaction() as transaction:
-                places = (
-                    [(each.pair, each.key) for each in most_urgent(transaction.waiting(pairs, limit), limit)]
-                    if keys is None
-                    else [(pair, key) for pair in pairs for key in keys]
-                )
-                rows = _Working(transaction, places)
-                due = [row for row in rows.all() if rules.claimable(row, transaction.now_us, named=keys is not None)]
-                claims = _lease(rows, rules.claimed_together(due[:limit]), owner, lease_us, tries_max)
+            claims, any_due = self._transact(lease)
             # Where every record of a batch had to be parked, the records behind it are still due.
-            if claims or not due or keys is not None:
+            if claims or not any_due or keys is not None:
                 return claims
 
     def attempt(self, intents: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Records each digest about to be written, where the lease still holds."""
-        with self._transaction() as transaction:
+
+        def intend(transaction: Transaction) -> list[bool]:
             rows = _Working(transaction, [_place(claim) for claim, _ in intents])
             held = [
                 rows.put(rules.attempt(rows.get(*_place(claim)), claim, digest, transaction.now_us))
                 for claim, digest in intents
             ]
             rows.save()
-        return held
+            return held
+
+        return self._transact(intend)
 
     def renew(self, claims: Sequence[Claim], lease_us: int) -> list[bool]:
         """Extends leases; False for each that was lost."""
-        with self._transaction() as transaction:
+
+        def extend(transaction: Transaction) -> list[bool]:
             rows = _Working(transaction, [_place(claim) for claim in claims])
             held = [
                 rows.put(rules.renew(rows.get(*_place(claim)), claim, transaction.now_us, lease_us)) for claim in claims
             ]
             rows.save()
-        return held
+            return held
+
+        return self._transact(extend)
 
     def finish(self, finishes: Sequence[Finish]) -> list[bool]:
         """Ends jobs; False where the fence refused it."""
-        with self._transaction() as transaction:
-            awaited = [_waits_for(each.waits_for) for each in finishes if each.waits_for]
-            rows = _Working(transaction, [*(_place(each.claim) for each in finishes), *awaited])
-            accepted = []
-            for ended in finishes:
-                agreed, row = rules.finish(rows.get(*_place(ended.claim)), ended, transaction.now_us)
-                rows.put(row)
-                accepted.append(agreed)
-                rows.notes.append(history.finished(ended, accepted=agreed, now_us=transaction.now_us))
-            _wake_sleepers(rows, finishes)
-            rows.save()
-        if rows.left_pending():
+        accepted, left_pending = self._transact(partial(_end, finishes=finishes))
+        if left_pending:
             self._wake()
         return accepted
 
     def baseline(self, pair: str, items: Sequence[Baseline]) -> int:
         """Stores ancestors of agreeing records whose row did not move since; answers how many."""
-        stored = 0
-        for batch in _batches(items, BASELINE_BATCH):
-            with self._transaction() as transaction:
-                rows = transaction.load(pair, [item.key for item in batch])
-                now_us, baseline = transaction.now_us, rules.baseline
-                agreed = {}
-                for item in batch:
-                    row = baseline(rows.get(item.key), pair, item, now_us)
-                    if row is not None:
-                        rows[item.key] = agreed[item.key] = row
-                transaction.save(agreed.values())
-                stored += len(agreed)
-        return stored
+        return sum(self._transact(partial(_agree, pair=pair, items=batch)) for batch in _batches(items, BASELINE_BATCH))
 
     def revive(self, pair: str, tries_max: int, keys: Sequence[str] | None = None) -> int:
         """Gives parked records that were not rejected one more try; answers how many."""
-        with self._transaction() as transaction:
-            rows = _Working(transaction, [(pair, key) for key in (transaction.parked(pair) if keys is None else keys)])
-            revived = [rules.revive(row, transaction.now_us, tries_max) for row in rows.all()]
-            for row in revived:
-                if rows.put(row) and row is not None:
-                    rows.notes.append(history.revived(row))
-            rows.save()
+        revived = self._transact(partial(_revive, pair=pair, tries_max=tries_max, keys=keys))
         self._wake()
-        return sum(row is not None for row in revived)
+        return revived
 
     def wait(self, timeout_s: float) -> None:
         """Sleeps until the store differs from what this thread's claims saw since its last wait."""
@@ -229,7 +220,8 @@ class _Working:
         for pair, key in dict.fromkeys(places):
             if key not in self._rows.get(pair, ()):
                 keys[pair].append(key)
-        for pair, of_pair in keys.items():
+        # Every transaction takes its locks in the same order.
+        for pair, of_pair in sorted(keys.items()):
             self._rows.setdefault(pair, {}).update(self.transaction.load(pair, of_pair))
 
     def get(self, pair: str, key: str) -> Row | None:
@@ -259,13 +251,63 @@ def _judge(transaction: Transaction, changes: Sequence[Change]) -> list[Outcome]
     rows = _Working(transaction, [(change.pair, change.key) for change in changes])
     young = {pair: not transaction.settled(pair) for pair in {change.pair for change in changes}}
     now_us, outcomes, judge = transaction.now_us, [], rules.offer
-    for change in changes:
-        outcome, row = judge(rows.get(change.pair, change.key), change, now_us, young=young[change.pair])
+    repeated = _repeated(transaction, changes)
+    for at, change in enumerate(changes):
+        if at in repeated:
+            outcome, row = Outcome.REPEATED, None
+        else:
+            outcome, row = judge(rows.get(change.pair, change.key), change, now_us, young=young[change.pair])
         rows.put(row)
         outcomes.append(outcome)
         rows.notes.append(history.offered(change, outcome))
     rows.save()
     return outcomes
+
+
+def _end(transaction: Transaction, finishes: Sequence[Finish]) -> tuple[list[bool], bool]:
+    """(accepted, whether anything is left to be done)."""
+    awaited = [_waits_for(each.waits_for) for each in finishes if each.waits_for]
+    rows = _Working(transaction, [*(_place(each.claim) for each in finishes), *awaited])
+    accepted = []
+    for ended in finishes:
+        agreed, row = rules.finish(rows.get(*_place(ended.claim)), ended, transaction.now_us)
+        rows.put(row)
+        accepted.append(agreed)
+        rows.notes.append(history.finished(ended, accepted=agreed, now_us=transaction.now_us))
+    _wake_sleepers(rows, finishes)
+    rows.save()
+    return accepted, rows.left_pending()
+
+
+def _agree(transaction: Transaction, pair: str, items: Sequence[Baseline]) -> int:
+    rows = transaction.load(pair, [item.key for item in items])
+    now_us, baseline = transaction.now_us, rules.baseline
+    agreed = {}
+    for item in items:
+        row = baseline(rows.get(item.key), pair, item, now_us)
+        if row is not None:
+            rows[item.key] = agreed[item.key] = row
+    transaction.save(agreed.values())
+    return len(agreed)
+
+
+def _revive(transaction: Transaction, pair: str, tries_max: int, keys: Sequence[str] | None) -> int:
+    rows = _Working(transaction, [(pair, key) for key in (transaction.parked(pair) if keys is None else keys)])
+    revived = [rules.revive(row, transaction.now_us, tries_max) for row in rows.all()]
+    for row in revived:
+        if rows.put(row) and row is not None:
+            rows.notes.append(history.revived(row))
+    rows.save()
+    return sum(row is not None for row in revived)
+
+
+def _repeated(transaction: Transaction, changes: Sequence[Change]) -> set[int]:
+    """Which of these, by place, came with a delivery that was judged before, in this batch or ever."""
+    delivered = [(at, change.delivery) for at, change in enumerate(changes) if change.delivery is not None]
+    if not delivered:
+        return set()
+    first = transaction.first([delivery for _, delivery in delivered])
+    return {at for (at, _), new in zip(delivered, first, strict=True) if not new}
 
 
 def _lease(rows: _Working, due: Sequence[Row], owner: str, lease_us: int, tries_max: int) -> list[Claim]:

@@ -23,9 +23,10 @@ class Note(NamedTuple):
 def offered(change: Change, outcome: Outcome) -> Note:
     """What was offered, by whom, and what the ledger answered."""
     origin = _ORIGINS[change.origin]
+    delivery = f", delivery {change.delivery}" if change.delivery else ""
     return Note(
         change.pair, change.key, "offered",
-        f"{outcome.value}: {_named(change.action, change.version, change.digest)} from {origin}",
+        f"{outcome.value}: {_named(change.action, change.version, change.digest)} from {origin}{delivery}",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from trueup.model.row import Row, State
 from trueup.model.run import Run
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
-from trueup.stores.base import RowLedger
+from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger
 from trueup.stores.history import ENTRIES_KEPT, Note
 
 
@@ -32,6 +32,7 @@ class MemoryLedger(RowLedger):
         self._settled: set[str] = set()
         self._history: dict[tuple[str, str], deque[tuple[int, str, str]]] = {}
         self._changes = 0
+        self._deliveries: dict[str, int] = {}
 
     @contextmanager
     def _transaction(self, connection: Any = None) -> Iterator[_MemoryTransaction]:
@@ -100,6 +101,11 @@ class MemoryLedger(RowLedger):
     def close(self) -> None:
         """Nothing to give back."""
 
+    def _forget_deliveries(self, until_us: int) -> None:
+        # In the order of their times, the oldest first.
+        while self._deliveries and (oldest := next(iter(self._deliveries))) and self._deliveries[oldest] <= until_us:
+            del self._deliveries[oldest]
+
 
 class _MemoryTransaction:
     """Works on the ledger's own rows, which no rule changes in place; keeps what is new until the commit."""
@@ -109,6 +115,7 @@ class _MemoryTransaction:
         self.now_us = now_us
         self._saved: list[Row] = []
         self._notes: list[Note] = []
+        self._delivered: dict[str, int] = {}
 
     def load(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
         of_pair = self._ledger._rows.get(pair, {})
@@ -136,6 +143,14 @@ class _MemoryTransaction:
     def parked(self, pair: str) -> list[str]:
         return sorted(row.key for row in self._busy(pair) if row.state is State.PARKED)
 
+    def first(self, deliveries: Sequence[str]) -> list[bool]:
+        known, found = self._ledger._deliveries, []
+        for each in deliveries:
+            fresh_since = self.now_us - DELIVERIES_KEPT_US
+            found.append(each not in self._delivered and known.get(each, fresh_since) <= fresh_since)
+            self._delivered.setdefault(each, self.now_us)
+        return found
+
     def _busy(self, pair: str) -> list[Row]:
         ledger = self._ledger
         return [ledger._rows[pair][key] for key in ledger._busy.get(pair, ())]
@@ -150,6 +165,8 @@ class _MemoryTransaction:
             if key in ledger._rows.get(pair, ()):
                 kept = ledger._history.setdefault((pair, key), deque(maxlen=ENTRIES_KEPT))
                 kept.append((self.now_us, what, detail))
+        ledger._forget_deliveries(self.now_us - DELIVERIES_KEPT_US)
+        ledger._deliveries.update(self._delivered | ledger._deliveries)
         ledger._changes += bool(self._saved)
 
 

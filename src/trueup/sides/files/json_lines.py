@@ -62,7 +62,8 @@ class JsonLines:
             for number, record in some:
                 if not record.keys() <= self._known:
                     raise self._unknown(path, number, record)
-            values = {name: PythonValues([record.get(name) for _, record in some], self.zone) for name in names}
+            found = [record for _, record in some]
+            values = {name: PythonValues([record.get(name) for record in found], self.zone) for name in names}
             yield Chunk(self, path, pa.array([number for number, _ in some], pa.int64()), values)
 
     def line(self, path: Path, place: int) -> str:
@@ -82,16 +83,16 @@ class JsonLines:
                 yield number, self._renamed(self._parsed(path, number, line))
 
     def _parsed(self, path: Path, number: int, line: bytes) -> dict[str, Any]:
-        where = f"{path.name} line {number:,}"
         try:
             record = parse_json(line.decode())
         except (json.JSONDecodeError, RecursionError) as failure:
             at = f", column {failure.colno:,}" if isinstance(failure, json.JSONDecodeError) else ""
-            raise BadInput(f"{where}{at}: not JSON.", hint=_cut_off(line)) from failure
+            raise BadInput(f"{_where(path, number)}{at}: not JSON.", hint=_cut_off(line)) from failure
         except ValueError as failure:
-            raise BadInput(f"{where}: {failure}.", hint="Repair the line.") from failure
+            raise BadInput(f"{_where(path, number)}: {failure}.", hint="Repair the line.") from failure
         if not isinstance(record, dict):
-            raise BadInput(f"{where}: not a JSON object.", hint='Each line is one object, such as {"id": 1}.')
+            hint = 'Each line is one object, such as {"id": 1}.'
+            raise BadInput(f"{_where(path, number)}: not a JSON object.", hint=hint)
         return record
 
     def _renamed(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -101,6 +102,10 @@ class JsonLines:
         if len(renamed) != len(record):
             raise SchemaError("a renamed member takes the name of another.", hint="Choose another name in rename.")
         return renamed
+
+
+def _where(path: Path, number: int) -> str:
+    return f"{path.name} line {number:,}"
 
 
 def _cut_off(line: bytes) -> str:

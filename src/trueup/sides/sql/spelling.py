@@ -86,7 +86,7 @@ def spellings(text: str, kind: Kind, zone: ZoneInfo | None) -> tuple[str, ...]:
 
 def _timestamps(text: str, kind: Kind, zone: ZoneInfo | None) -> dict[str, None]:
     """As a dict for its order without repeats: blank or T; a fraction of 0, 3 or 6 digits; Z or +00:00."""
-    shown = [(text.removesuffix("Z"), suffix) for suffix in (("Z", "+00:00", "+00", " UTC") if kind.aware else ("",))]
+    shown = [(text.removesuffix("Z"), suffix) for suffix in (("Z", "+00:00", "+00") if kind.aware else ("",))]
     if kind.aware and zone is not None:
         shown.append((wall_clock(text, zone), ""))
     spelled = dict.fromkeys([text])

@@ -66,6 +66,7 @@ _SENTENCES: dict[Trouble, str] = {
     "constraint": "a constraint refuses the row ({words})",
     "value": "the server refuses a value ({words})",
     "retry": "{words}",
+    "busy": "{words}",
     "other": "the server answers with an error ({words})",
 }
 _KINDS: dict[Trouble, tuple[type[SideError], str]] = {
@@ -76,5 +77,6 @@ _KINDS: dict[Trouble, tuple[type[SideError], str]] = {
     "constraint": (RowRefused, "Put the record it depends on first, or look at what the constraint demands."),
     "value": (RowRefused, "Compare the types of the two columns."),
     "retry": (Unreachable, "Try again when the other session is done."),
+    "busy": (Unreachable, "Try again when it is done."),
     "other": (SideError, "The server's log says more."),
 }

@@ -11,11 +11,12 @@ from itertools import compress
 from operator import ne
 from typing import Any, Final
 
-from trueup.model.change import VERIFY_PRIORITY
+from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
 from trueup.model.row import Row
 from trueup.model.urgency import Waiting, lowest_share
 from trueup.ports import Clock
-from trueup.stores.base import RowLedger
+from trueup.stores.base import OFFER_BATCH, RowLedger
+from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.sql.schema import ABSENT, COLUMNS, insert_of, kept, row_of, update_of
 from trueup.stores.sql.sqlite import SqliteFile
@@ -67,6 +68,13 @@ class SqlLedger(RowLedger):
     def __init__(self, file: SqliteFile, clock: Clock | None = None) -> None:
         super().__init__(clock)
         self._file = file
+        self._offer_together = Gathering(super().offer, OFFER_BATCH)
+
+    def offer(self, changes: Sequence[Change], *, connection: Any = None) -> list[Outcome]:
+        """Judges each change by the offer table, in list order; offers of several threads share a transaction."""
+        if connection is None and changes:
+            return self._offer_together(changes)
+        return super().offer(changes, connection=connection)
 
     @contextmanager
     def _transaction(self, connection: Any = None) -> Iterator[_SqlTransaction]:

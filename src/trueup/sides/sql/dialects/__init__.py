@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Shape = Literal["integer", "boolean", "float", "float32", "decimal", "text", "hex", "any"]
-Trouble = Literal["unreachable", "login", "permission", "schema", "constraint", "value", "retry", "other"]
+Trouble = Literal["unreachable", "login", "permission", "schema", "constraint", "value", "retry", "busy", "other"]
 # Wall-clock times run back once a year, by an hour in most zones and never by more than a few.
 _EARLIER_US = 4 * 3_600_000_000
 # The years 1 to 9999, which every engine can compare with.

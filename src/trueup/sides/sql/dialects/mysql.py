@@ -68,7 +68,8 @@ _LOGIN = frozenset((1045, 1049, 1130, 1698, 1862))
 _PERMISSION = frozenset((1044, 1142, 1143, 1227, 1370, 1290, 1036))
 _SCHEMA = frozenset((1054, 1064, 1109, 1146, 1176, 1305, 1267, 1288, 1583, 1630))
 _CONSTRAINT = frozenset((1048, 1062, 1169, 1216, 1217, 1364, 1451, 1452, 1557, 1586, 3819, 4025))
-_RETRY = frozenset((1205, 1213, 3572))
+_RETRY = frozenset((1213,))
+_BUSY = frozenset((1205, 3572))
 DUPLICATE = 1062
 
 
@@ -103,7 +104,8 @@ class MySQL(Dialect):
             (_LOGIN, "login", "the database does not exist" if number == 1049 else "the login was refused"),
             (_PERMISSION, "permission", words),
             (_SCHEMA, "schema", words),
-            (_RETRY, "retry", "another session holds the rows"),
+            (_RETRY, "retry", "another session wants the same rows"),
+            (_BUSY, "busy", "another session holds the rows"),
             (_CONSTRAINT, "constraint", f"error {number}"),
         )
         for numbers, trouble, said in named:

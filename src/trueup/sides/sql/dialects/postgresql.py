@@ -109,8 +109,10 @@ class PostgreSQL(Dialect):
                 return "constraint", f"{getattr(diagnosis, 'constraint_name', None) or 'not null'}"
             case "22":
                 return "value", f"SQLSTATE {state}"
-            case _ if state in ("40001", "40P01", "55P03"):
-                return "retry", "another session holds the rows"
+            case "40":
+                return "retry", "another session wants the same rows"
+            case "55" if state == "55P03":
+                return "busy", "another session holds the rows"
         return "other", f"SQLSTATE {state}"
 
     def system(self, connection: sa.Connection) -> str:

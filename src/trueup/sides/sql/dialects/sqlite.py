@@ -87,7 +87,7 @@ class SQLite(Dialect):
         if isinstance(error, sqlite3.IntegrityError):
             return "constraint", text  # names the constraint or the columns, never values
         if "locked" in text or "busy" in text:
-            return "retry", "another program holds the database"
+            return "busy", "another program holds the database"
         if "readonly" in text:
             return "permission", "the file can't be written"
         if "unable to open" in text or "not a database" in text or "malformed" in text:

@@ -1,0 +1,1 @@
+"""Where changes come from: signatures, webhooks and their routes."""

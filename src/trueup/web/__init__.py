@@ -1,0 +1,1 @@
+"""What trueup answers over HTTP."""
