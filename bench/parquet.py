@@ -36,12 +36,11 @@ LIMIT_MIB: Final = 1536
 class Contestant:
     """Something that compares two files.
 
-    command: from left, right, the file its answer goes to, and megabytes. limited: whether it heeds the latter.
+    command: from left, right, the file its answer goes to, and megabytes.
     """
 
     name: str
     command: Callable[[str, str, str, str], Sequence[str]]
-    limited: bool = True
 
 
 def main() -> None:
@@ -100,9 +99,9 @@ def _contestants() -> list[Contestant]:
         Contestant("DuckDB join of key and hash", _script("duckdb_hash_join", sys.executable)),
     ]  # fmt: skip
     peer = _environment("datacompy")
-    return (
-        found if peer is None else [*found, Contestant("datacompy (Polars)", _script("datacompy_polars", peer), False)]
-    )
+    if peer is not None:
+        found.append(Contestant("datacompy (Polars)", _script("datacompy_polars", peer)))
+    return found
 
 
 def _script(name: str, python: str) -> Callable[[str, str, str, str], Sequence[str]]:

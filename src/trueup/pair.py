@@ -82,7 +82,8 @@ class Pair:
     handled, and the assignments that say they were. on_drift: verdicts that differ from the defaults.
     settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
-    sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls.
+    sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls. after: pairs
+    whose records must be done first, with the columns that hold their keys (none: the key's own names).
     """
 
     name: str
@@ -106,6 +107,7 @@ class Pair:
     sweep: str | None = None
     compare: str | None = None
     system: System = field(default_factory=lambda: System(""))
+    after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def authority_system(self) -> str:
@@ -147,6 +149,7 @@ def declare(
     sweep: str | None = None,
     compare: str | None = None,
     system: System | None = None,
+    after: Sequence[Any] | Mapping[Any, Sequence[str]] = (),
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
@@ -188,7 +191,14 @@ def declare(
         sweep=sweep,
         compare=compare,
         system=system or System(name),
+        after=_after(after),
     )
+
+
+def _after(declared: Sequence[Any] | Mapping[Any, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Names of pairs (or pairs themselves), each with the columns that hold its key where they are declared."""
+    items = declared.items() if isinstance(declared, Mapping) else ((pair, ()) for pair in declared)
+    return {str(getattr(pair, "name", pair)): tuple(columns) for pair, columns in items}
 
 
 def _verdicts(name: str, declared: Mapping[str, str]) -> dict[Drift, Verdict]:

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from trueup.engine.clock import SystemClock
+from trueup.engine.order import check_order, predecessors
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
 from trueup.engine.run import Phase, Progress, Reconciliation, RunOptions
@@ -235,6 +236,8 @@ class Project:
         chosen = [self.find(name) for name in (pairs or list(self._pairs))]
         for bound in chosen:
             bound.handlers.check(bound.pair)
+        declared = {name: bound.pair for name, bound in self._pairs.items()}
+        check_order(declared)
         return Worker(
             self.ledger,
             self.archive,
@@ -244,6 +247,7 @@ class Project:
             owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
             seed=self._random.getrandbits(64),
             threads=self._threads if threads is None else threads,
+            order={bound.name: predecessors(bound.records, declared) for bound in chosen if bound.pair.after},
         )
 
     def chance(self) -> random.Random:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
@@ -31,6 +31,7 @@ PAIRS = [
     for pair in combinations(SYSTEMS, 2)
 ]
 Open = Callable[[str], Side]
+Between = Callable[[str, str, str], Comparison]
 
 
 @pytest.fixture(scope="session")
@@ -81,25 +82,22 @@ def parquet(written: tuple[Path, Injected]) -> Open:
 
 
 @pytest.fixture
-def between(request: pytest.FixtureRequest) -> Callable[[str, str, str], Comparison]:
+def between(request: pytest.FixtureRequest) -> Iterator[Between]:
     """Compares the flights in one system with a table or file in another."""
-    stack = ExitStack()
-    request.addfinalizer(stack.close)
+    with ExitStack() as stack:
 
-    def between(left: str, right: str, name: str) -> Comparison:
-        sides = request.getfixturevalue(left)(flights.TABLES[0]), request.getfixturevalue(right)(name)
-        for side in sides:
-            stack.callback(side.close)
-        planned = plan(sides[0].describe(), sides[1].describe(), key=KEY)
-        return stack.enter_context(compare(*sides, planned))
+        def between(left: str, right: str, name: str) -> Comparison:
+            sides = request.getfixturevalue(left)(flights.TABLES[0]), request.getfixturevalue(right)(name)
+            for side in sides:
+                stack.callback(side.close)
+            planned = plan(sides[0].describe(), sides[1].describe(), key=KEY)
+            return stack.enter_context(compare(*sides, planned))
 
-    return between
+        yield between
 
 
 @pytest.mark.parametrize(("left", "right"), PAIRS)
-def test_two_systems_with_the_same_flights_agree(
-    left: str, right: str, between: Callable[[str, str, str], Comparison]
-) -> None:
+def test_two_systems_with_the_same_flights_agree(left: str, right: str, between: Between) -> None:
     found = between(left, right, flights.TABLES[0])
 
     assert list(found.differences()) == []
@@ -109,7 +107,7 @@ def test_two_systems_with_the_same_flights_agree(
 
 @pytest.mark.parametrize(("left", "right"), PAIRS)
 def test_exactly_the_injected_differences_are_found(
-    left: str, right: str, between: Callable[[str, str, str], Comparison], written: tuple[Path, Injected]
+    left: str, right: str, between: Between, written: tuple[Path, Injected]
 ) -> None:
     expected = written[1]
 

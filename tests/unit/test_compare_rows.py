@@ -382,15 +382,26 @@ def test_files_are_removed_and_the_cause_is_told_when_a_side_fails(private: Call
         assert private() == []
 
 
-def test_a_lack_of_memory_is_an_error_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import duckdb
-
-    def full(*_: Any, **__: Any) -> None:
-        raise duckdb.OutOfMemoryException("no room")
-
-    monkeypatch.setattr("trueup.compare.rows.compare_rows", full)
+def test_a_lack_of_memory_is_an_error_with_a_way_out(private: Callable[[], list[str]]) -> None:
+    kinds = {"id": INTEGER, "v": INTEGER}
+    data = {"id": pa.array(range(200_000)), "v": pa.array(range(200_000))}
     with pytest.raises(TrueupError, match="TMPDIR"):
-        compared(memory([], v="text"), memory([], v="text"))
+        compared(Batches(data, kinds, size=50_000), Batches(data, kinds, size=50_000), memory_mb=2)
+    assert private() == []
+
+
+def test_half_of_a_side_may_differ_in_a_tenth_of_the_memory_it_takes(private: Callable[[], list[str]]) -> None:
+    count = 200_000
+    kinds = {"id": TEXT, "v": TEXT}
+    ids = pa.array([f"key {each * 7919 % count:060}" for each in range(count)])
+    left = {"id": ids, "v": pa.array([f"value {each:060}" for each in range(count)])}
+    right = {"id": ids, "v": pa.array([f"value {each + each % 2:060}" for each in range(count)])}
+    with compared(Batches(left, kinds, size=20_000), Batches(right, kinds, size=20_000), memory_mb=12) as found:
+        assert found.counts == Counts(left=count, right=count, same=count // 2, differ=count // 2)
+        keys = [each.key for each in found.differences()]
+        assert len(keys) == count // 2
+        assert keys == sorted(keys)
+    assert private() == []
 
 
 def test_progress_counts_the_records_of_both_sides() -> None:

@@ -97,11 +97,12 @@ class RowFindings:
         """Every key that agrees, in batches, in the order in which the left side was read."""
         shape = self._left.shape
         for start, chunk in self._left.spool.batches():
-            end = start + chunk.num_rows
             odd = [
                 each.column("at")
                 for each in self._workspace.batches(
-                    f"SELECT n - {start} AS at FROM odd_left WHERE n >= {start} AND n < {end}", BATCH_ROWS
+                    "SELECT n - $first AS at FROM odd_left WHERE n BETWEEN $first AND $last",
+                    BATCH_ROWS,
+                    {"first": start, "last": start + chunk.num_rows - 1},
                 )
             ]
             numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), chunk.num_rows), start=-1)

@@ -150,10 +150,11 @@ class _Rows:
         create = f"CREATE TABLE {side}_fetched AS FROM {name} LIMIT 0"
         self._workspace.insert(create, name, _beside(place, shape.empty()))
         for start, chunk in stage.spool.batches():
-            end = start + chunk.num_rows
             found = list(
                 self._workspace.batches(
-                    f"SELECT o, i, n - {start} AS at FROM {side}_wanted WHERE n >= {start} AND n < {end}", BATCH_ROWS
+                    f"SELECT o, i, n - $first AS at FROM {side}_wanted WHERE n BETWEEN $first AND $last",
+                    BATCH_ROWS,
+                    {"first": start, "last": start + chunk.num_rows - 1},
                 )
             )
             for few in found:

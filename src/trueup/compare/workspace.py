@@ -75,11 +75,11 @@ class Workspace:
         with _room(), self._connection.cursor() as cursor:
             return dict(cursor.execute(sql).fetchall())
 
-    def batches(self, sql: str, size: int) -> Iterator[pa.RecordBatch]:
-        """A result in batches."""
+    def batches(self, sql: str, size: int, values: dict[str, int] | None = None) -> Iterator[pa.RecordBatch]:
+        """A result in batches. values: of `$name` in the query."""
         with self._connection.cursor() as cursor:
             with _room():
-                reader = cursor.sql(sql).to_arrow_reader(size)
+                reader = cursor.sql(sql, params=values or {}).to_arrow_reader(size)
             while True:
                 with _room():
                     batch = next(reader, None)
@@ -140,8 +140,7 @@ class Spool:
         return self._directory / f"{self._name}-{at:06}.arrow"
 
 
-# What `in_ranges` fills in.
-RANGE: Final = "WHERE o BETWEEN ? AND ?"
+RANGE: Final = "WHERE o BETWEEN $first AND $last"
 
 
 def in_ranges(workspace: Workspace, sql: str) -> Iterator[pa.RecordBatch]:
@@ -149,7 +148,5 @@ def in_ranges(workspace: Workspace, sql: str) -> Iterator[pa.RecordBatch]:
 
     sql: bounds each of its tables by RANGE.
     """
-    end = workspace.number("SELECT max(o) FROM odd")
-    for first in range(1, end + 1, BATCH_ROWS):
-        within = RANGE.replace("?", str(first), 1).replace("?", str(first + BATCH_ROWS - 1), 1)
-        yield from workspace.batches(sql.replace(RANGE, within), BATCH_ROWS)
+    for first in range(1, workspace.number("SELECT max(o) FROM odd") + 1, BATCH_ROWS):
+        yield from workspace.batches(sql, BATCH_ROWS, {"first": first, "last": first + BATCH_ROWS - 1})

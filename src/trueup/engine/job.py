@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 
 from trueup.engine.handling import Moved, call_batch, call_handler
 from trueup.engine.judge import Equal, Permitted, Refused, judge
+from trueup.engine.order import Predecessor, awaited
 from trueup.engine.records import Records, State
 from trueup.errors import LeaseLost, SideError, Unreachable
 from trueup.model.case import Case
@@ -26,6 +27,7 @@ from trueup.ports import Archive, Budgets, Clock, Ledger, MarkableSide, Writable
 REFUSALS_MAX = 5
 BACKOFF_FIRST_US = 1_000_000
 BACKOFF_MAX_US = 3_600_000_000
+WAIT_US = 10_000_000
 SIDE_TROUBLE = (SideError, OSError)
 MOVED = "the replica moved between our read and our write"
 
@@ -61,8 +63,9 @@ class JobBatch:
         budgets: Budgets,
         clock: Clock,
         chance: random.Random,
+        predecessors: Sequence[Predecessor] = (),
     ) -> None:
-        self.records, self.handlers = records, handlers
+        self.records, self.handlers, self.predecessors = records, handlers, predecessors
         self.pair = records.pair
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
 
@@ -82,6 +85,7 @@ class JobBatch:
         except SIDE_TROUBLE as error:
             trouble = self._trouble_of(self.pair.authority_system, error)
             return [trouble(claim) for claim in claims]
+        self._wait_for_others([job for job in jobs if job.ending is None])
         pending = [job for job in jobs if job.ending is None]
         try:
             if self.records.readable:
@@ -135,6 +139,15 @@ class JobBatch:
             elif claim.row.verify and not self.records.readable and self.pair.unsynced is not None:
                 job.ending = Finish(claim, "verified", verified_for_us=self._recheck_us())
         return jobs
+
+    def _wait_for_others(self, jobs: Sequence[Job]) -> None:
+        waits = awaited(self.predecessors, self.ledger, [job.state for job in jobs]) if self.predecessors else {}
+        for job in jobs:
+            if job.key in waits:
+                job.ending = Finish(
+                    job.claim, "waits", delay_us=WAIT_US, charge=False, reason=f"waits for {waits[job.key]}",
+                    waits_for=waits[job.key],
+                )  # fmt: skip
 
     def _read_and_judge(self, jobs: Sequence[Job]) -> None:
         replicas = self.records.read_replica([job.key for job in jobs])
@@ -292,9 +305,8 @@ class JobBatch:
             case Reject(reason=reason):
                 return Finish(claim, "parked", reason=f"rejected: {reason}", rejected=True)
             case WaitFor(pair=pair, key=key):
-                delay_us = max(self.pair.settle_us, BACKOFF_FIRST_US)
                 return Finish(
-                    claim, "waits", delay_us=delay_us, charge=False, reason=str(outcome), waits_for=f"{pair} {key}"
+                    claim, "waits", delay_us=WAIT_US, charge=False, reason=str(outcome), waits_for=f"{pair} {key}"
                 )
             case Retry(after_s=seconds):
                 delay_us = self._backoff_us(claim.row.tries) if seconds is None else int(seconds * 1e6)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 from trueup.engine.job import JobBatch
+from trueup.engine.order import Predecessor
 from trueup.engine.records import Records
 from trueup.model.row import Finish
 from trueup.pair import Handlers, Pair
@@ -39,10 +40,12 @@ class Worker:
         owner: str,
         seed: int,
         threads: int = 2,
+        order: Mapping[str, Sequence[Predecessor]] | None = None,
     ) -> None:
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._pairs = clock, pairs
         self._owner, self._seed, self._threads = owner, seed, threads
+        self._order = order or {}
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
         """One batch of each pair that has something due; answers how the jobs ended."""
@@ -54,7 +57,16 @@ class Worker:
                 continue
             claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
             if claims:
-                batch = JobBatch(records, handlers, self._ledger, self._archive, self._budgets, self._clock, chance)
+                batch = JobBatch(
+                    records,
+                    handlers,
+                    self._ledger,
+                    self._archive,
+                    self._budgets,
+                    self._clock,
+                    chance,
+                    self._order.get(name, ()),
+                )
                 ended += batch.work(claims)
         return ended
 

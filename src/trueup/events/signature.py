@@ -35,7 +35,7 @@ class Style:
     signed: the text under the signature; `{body}` is the raw body, `{timestamp}` and `{id}` are headers' values.
     timestamp: the header with the time of sending in seconds since 1970. timestamp_prefix: where the time shares
     the header with the signature, what stands before it. id: the header that is signed as `{id}`.
-    secret: `text`, or `base64` after an optional `whsec_`.
+    key_form: `text`, or `base64` after an optional `whsec_`.
     delivery, delivery_field: the header, or the member of the body, that names the delivery.
 
     ConfigError where a time is read but not signed, or signed but not read: it would prove nothing.
@@ -50,7 +50,7 @@ class Style:
     timestamp: str | None = None
     timestamp_prefix: str = ""
     id: str | None = None
-    secret: Literal["text", "base64"] = "text"
+    key_form: Literal["text", "base64"] = "text"
     delivery: str | None = None
     delivery_field: str | None = None
 
@@ -71,7 +71,7 @@ class Style:
 STYLES: Final[Mapping[str, Style]] = {
     "standard": Style(
         "webhook-signature", prefix="v1,", separator=" ", encoding="base64", signed="{id}.{timestamp}.{body}",
-        timestamp="webhook-timestamp", id="webhook-id", secret="base64", delivery="webhook-id",
+        timestamp="webhook-timestamp", id="webhook-id", key_form="base64", delivery="webhook-id",
     ),
     "github": Style("x-hub-signature-256", prefix="sha256=", delivery="x-github-delivery"),
     "stripe": Style(
@@ -85,7 +85,7 @@ STYLES: Final[Mapping[str, Style]] = {
 def key_of(style: Style, secret: str, what: str) -> bytes:
     """The bytes with which a secret signs; ConfigError names `what` where it can't be a secret."""
     key = secret.encode()
-    if style.secret == "base64":
+    if style.key_form == "base64":
         text = secret.removeprefix("whsec_")
         try:
             # Senders leave out the padding; what is too much of it does no harm.

@@ -41,7 +41,8 @@ class Delivery:
 class Source:
     """One sender of webhooks, known by its signature.
 
-    style: one of `STYLES` by name, a `Style`, or its members. secrets: texts, or `${VARIABLE}`; several while one is changed.
+    style: one of `STYLES` by name, a `Style`, or its members. secrets: texts, or `${VARIABLE}`; several while one
+    is being changed.
     route: from a parsed body to events. Numbers in it are exact: int or Decimal. Whatever exception a route
     raises means that it can't make sense of the body; the body is then kept as a dead letter.
     size_max: bytes of a body. window: how old, or how far in the future, a signed time may be.

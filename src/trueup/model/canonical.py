@@ -302,7 +302,7 @@ def _json(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
 def parse_json(text: str | bytes) -> Any:
     """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
-    # A text of fewer digits holds no integer that int() would refuse, and needs no call of ours for each of its numbers.
+    # A short text holds no integer that int() would refuse; and a call of ours for each number would cost most.
     return (_SHORT if len(text) < _INT_DIGITS_MAX else _LONG).decode(text)
 
 

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from typing import Any
 
 from trueup.errors import StateError
 from trueup.model.case import Case
 from trueup.model.ledger import claimable
+from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
 from trueup.model.row import Row, State
 from trueup.model.run import Run
 from trueup.model.urgency import Waiting
@@ -101,11 +103,6 @@ class MemoryLedger(RowLedger):
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _forget_deliveries(self, until_us: int) -> None:
-        # In the order of their times, the oldest first.
-        while self._deliveries and (oldest := next(iter(self._deliveries))) and self._deliveries[oldest] <= until_us:
-            del self._deliveries[oldest]
-
 
 class _MemoryTransaction:
     """Works on the ledger's own rows, which no rule changes in place; keeps what is new until the commit."""
@@ -145,10 +142,13 @@ class _MemoryTransaction:
 
     def first(self, deliveries: Sequence[str]) -> list[bool]:
         known, found = self._ledger._deliveries, []
+        # The oldest stand first.
+        for each in [*takewhile(lambda each: known[each] <= self.now_us - DELIVERIES_KEPT_US, known)]:
+            del known[each]
         for each in deliveries:
-            fresh_since = self.now_us - DELIVERIES_KEPT_US
-            found.append(each not in self._delivered and known.get(each, fresh_since) <= fresh_since)
-            self._delivered.setdefault(each, self.now_us)
+            found.append(each not in known and each not in self._delivered)
+            if found[-1]:
+                self._delivered[each] = self.now_us
         return found
 
     def _busy(self, pair: str) -> list[Row]:
@@ -165,15 +165,56 @@ class _MemoryTransaction:
             if key in ledger._rows.get(pair, ()):
                 kept = ledger._history.setdefault((pair, key), deque(maxlen=ENTRIES_KEPT))
                 kept.append((self.now_us, what, detail))
-        ledger._forget_deliveries(self.now_us - DELIVERIES_KEPT_US)
-        ledger._deliveries.update(self._delivered | ledger._deliveries)
+        ledger._deliveries |= self._delivered
         ledger._changes += bool(self._saved)
 
 
-class MemoryArchive:
-    """Runs, cursors and cases of this process, gone when it ends."""
+class MemoryLetters:
+    """Dead letters of this process, gone when it ends."""
+
+    def __init__(self) -> None:
+        self._letters: list[DeadLetter] = []
+        self._kept_ever = 0
+        self._letters_lock = threading.Lock()
+
+    def keep_letter(self, letter: DeadLetter) -> int:
+        """Stores a letter; answers how many old ones of its source had to go for it."""
+        with self._letters_lock:
+            self._kept_ever += 1
+            self._letters.append(replace(letter, number=self._kept_ever))
+            newest = [each for each in reversed(self._letters) if each.source == letter.source]
+            bytes_kept = list(accumulate(len(each.body) for each in newest))
+            gone = {
+                each.number
+                for place, each in enumerate(newest)
+                if place >= LETTERS_KEPT or (bytes_kept[place] > BYTES_KEPT and place > 0)
+            }
+            self._letters = [each for each in self._letters if each.number not in gone]
+            return len(gone)
+
+    def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """The newest first, of one source or of all."""
+        with self._letters_lock:
+            return [each for each in reversed(self._letters) if source in (None, each.source)][:limit]
+
+    def count_letters(self, source: str | None = None) -> int:
+        """How many are kept."""
+        with self._letters_lock:
+            return sum(source in (None, each.source) for each in self._letters)
+
+    def drop_letters(self, numbers: Sequence[int]) -> int:
+        """Forgets these; answers how many there were."""
+        with self._letters_lock:
+            before, dropped = len(self._letters), set(numbers)
+            self._letters = [each for each in self._letters if each.number not in dropped]
+            return before - len(self._letters)
+
+
+class MemoryArchive(MemoryLetters):
+    """Runs, cursors, cases and dead letters of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
+        super().__init__()
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[int, Run] = {}

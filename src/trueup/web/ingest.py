@@ -10,19 +10,18 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trueup.engine.records import Records
 from trueup.errors import ConfigError, EventRefused, HandlerError, SchemaError, TrueupError
-from trueup.events.grouped import GroupedOffers
 from trueup.events.webhook import Delivery, Source
 from trueup.model.canonical import is_odd
 from trueup.model.change import Change, Origin, count_outcomes
@@ -33,6 +32,9 @@ from trueup.project import Project
 BODIES_MAX: Final = 64 << 20
 BODY_S: Final = 30.0
 RETRY_S: Final = 2
+# Deliveries that are made durable together, and those that may wait for a turn.
+THREADS: Final = 32
+WAITING_MAX: Final = 2_000
 _CREDENTIALS: Final = {"authorization", "proxy-authorization", "cookie"}
 _log = logging.getLogger(__name__)
 
@@ -49,7 +51,7 @@ def app(project: Project, sources: Iterable[Source], *, bodies_max: int = BODIES
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        await run_in_threadpool(ingest.offers.close)
+        ingest.close()
 
     routes = [
         Route("/events/{source}", ingest.post, methods=["POST"]),
@@ -113,11 +115,13 @@ class _Ingest:
 
     def __post_init__(self) -> None:
         self.bodies_max = max([self.bodies_max, *(source.size_max for source in self.sources.values())])
-        self.offers = GroupedOffers(self._offer)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="trueup-ingest")
         self._held = 0
+        self._waiting = 0
 
-    def _offer(self, changes: Any) -> Any:
-        return self.project.ledger.offer(changes)
+    def close(self) -> None:
+        """Ends the threads, once what they do is done."""
+        self._threads.shutdown()
 
     async def post(self, request: Request) -> Response:
         """One delivery."""
@@ -145,15 +149,23 @@ class _Ingest:
         body = await _body(request, source.size_max, held)
         if body is None:
             return _busy("Too much is being received at once.")
-        headers = _headers(request)
-        changes = await run_in_threadpool(self._read, source, body, headers)
-        if not changes:
-            return JSONResponse({"ignored": "the event is about no record of this project"})
-        answer = self.offers.put(changes)
-        if answer is None:
+        if self._waiting >= WAITING_MAX:
             return _busy("Too many events wait to be stored.")
-        outcomes = await asyncio.wrap_future(answer)
-        return JSONResponse({str(outcome): number for outcome, number in count_outcomes(outcomes).items()})
+        self._waiting += 1
+        try:
+            loop = asyncio.get_running_loop()
+            said = await loop.run_in_executor(self._threads, self._offer, source, body, _headers(request))
+        finally:
+            self._waiting -= 1
+        return JSONResponse(said)
+
+    def _offer(self, source: Source, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+        """What became of a body's changes, durable. The threads of this pool share the ledger's transactions."""
+        changes = self._read(source, body, headers)
+        if not changes:
+            return {"ignored": "the event is about no record of this project"}
+        outcomes = count_outcomes(self.project.ledger.offer(changes))
+        return {str(outcome): number for outcome, number in outcomes.items()}
 
     def _read(self, source: Source, body: bytes, headers: Mapping[str, str]) -> list[Change]:
         """The changes of a body; an authentic body that gives none becomes a dead letter before it is refused."""
@@ -166,9 +178,7 @@ class _Ingest:
                 self._keep(source, body, headers, now_us, error)
             raise
 
-    def _keep(
-        self, source: Source, body: bytes, headers: Mapping[str, str], now_us: int, error: EventRefused
-    ) -> None:
+    def _keep(self, source: Source, body: bytes, headers: Mapping[str, str], now_us: int, error: EventRefused) -> None:
         kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
         letter = DeadLetter(
             source.name, now_us, error.status, str(error), body[:BODY_KEPT], len(body), kept,

@@ -12,6 +12,7 @@ from typing import Any
 from trueup.model.case import Case
 from trueup.model.run import Run
 from trueup.ports import Clock
+from trueup.stores.sql.letters import SqlLetters
 from trueup.stores.sql.sqlite import SqliteFile
 
 _RUN = "pair, what, started_us, cutoff_us, number, ended_us, ended, error, counts"
@@ -27,14 +28,14 @@ _OPEN = """
 """
 
 
-class SqlArchive:
-    """Runs, cursors and cases in a database.
+class SqlArchive(SqlLetters):
+    """Runs, cursors, cases and dead letters in a database.
 
     clock: when cases are closed; by default this machine's.
     """
 
     def __init__(self, file: SqliteFile, clock: Clock | None = None) -> None:
-        self._file = file
+        super().__init__(file)
         self._clock = clock
 
     def open_run(self, run: Run) -> Run:

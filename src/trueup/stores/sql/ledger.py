@@ -15,7 +15,7 @@ from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
 from trueup.model.row import Row
 from trueup.model.urgency import Waiting, lowest_share
 from trueup.ports import Clock
-from trueup.stores.base import OFFER_BATCH, RowLedger
+from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger
 from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.sql.schema import ABSENT, COLUMNS, insert_of, kept, row_of, update_of
@@ -239,6 +239,11 @@ class _SqlTransaction:
             "SELECT key FROM trueup_row WHERE pair = ? AND state = 'parked' ORDER BY key", (pair,)
         )
         return [key for (key,) in found]
+
+    def first(self, deliveries: Sequence[str]) -> list[bool]:
+        self._cursor.execute("DELETE FROM trueup_delivery WHERE at <= ?", (self.now_us - DELIVERIES_KEPT_US,))
+        remember = "INSERT INTO trueup_delivery VALUES (?, ?) ON CONFLICT (delivery) DO NOTHING"
+        return [self._cursor.execute(remember, (each, self.now_us)).rowcount == 1 for each in deliveries]
 
     def _last(self, table: str) -> int:
         return int(self._cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])

@@ -109,4 +109,24 @@ SQLITE: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE INDEX trueup_case_pair ON trueup_case (pair, opened_us, number)",
         "CREATE UNIQUE INDEX trueup_case_open ON trueup_case (pair, key) WHERE closed_us IS NULL",
     ),
+    (
+        "CREATE TABLE trueup_delivery (delivery TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE INDEX trueup_delivery_at ON trueup_delivery (at)",
+        # The body comes last: what is asked of a letter before it does not read the pages it fills.
+        """
+        CREATE TABLE trueup_letter (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            source TEXT NOT NULL,
+            received_us INTEGER NOT NULL,
+            status INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            kept INTEGER NOT NULL,
+            headers TEXT NOT NULL,
+            delivery TEXT,
+            body BLOB NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_letter_source ON trueup_letter (source, number)",
+    ),
 )

@@ -1,0 +1,70 @@
+"""Dead letters in SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
+from trueup.stores.sql.sqlite import SqliteFile
+
+_LETTER: Final = "source, received_us, status, reason, body, size, headers, delivery, number"
+# The newest of a source, as many as fit; the one that was just kept always stays.
+_EVICT: Final = """
+    DELETE FROM trueup_letter WHERE number IN (
+        SELECT number FROM (
+            SELECT number,
+                   row_number() OVER (ORDER BY number DESC) AS place,
+                   sum(kept) OVER (ORDER BY number DESC) AS bytes
+            FROM trueup_letter WHERE source = ?) AS ranked
+        WHERE place > ? OR (bytes > ? AND place > 1))
+"""
+
+
+class SqlLetters:
+    """Dead letters in a database."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    def keep_letter(self, letter: DeadLetter) -> int:
+        """Stores a letter, durable when this returns; answers how many old ones of its source had to go for it."""
+        with self._file.writing() as connection:
+            connection.execute(
+                "INSERT INTO trueup_letter (source, received_us, status, reason, size, kept, headers, delivery, body) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    letter.source, letter.received_us, letter.status, letter.reason, letter.size, len(letter.body),
+                    json.dumps(dict(letter.headers)), letter.delivery, letter.body,
+                ),
+            )  # fmt: skip
+            return connection.execute(_EVICT, (letter.source, LETTERS_KEPT, BYTES_KEPT)).rowcount
+
+    def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """The newest first, of one source or of all."""
+        where, asked = ("", ()) if source is None else ("WHERE source = ?", (source,))
+        with self._file.reading() as connection:
+            found = connection.execute(
+                f"SELECT {_LETTER} FROM trueup_letter {where} ORDER BY number DESC LIMIT ?", (*asked, limit)
+            ).fetchall()
+        return [_letter(values) for values in found]
+
+    def count_letters(self, source: str | None = None) -> int:
+        """How many are kept."""
+        where, asked = ("", ()) if source is None else ("WHERE source = ?", (source,))
+        with self._file.reading() as connection:
+            return int(connection.execute(f"SELECT count(*) FROM trueup_letter {where}", asked).fetchone()[0])
+
+    def drop_letters(self, numbers: Sequence[int]) -> int:
+        """Forgets these; answers how many there were."""
+        with self._file.writing() as connection:
+            dropped = connection.executemany(
+                "DELETE FROM trueup_letter WHERE number = ?", [(number,) for number in numbers]
+            )
+            return max(0, dropped.rowcount)
+
+
+def _letter(values: Sequence[Any]) -> DeadLetter:
+    named = dict(zip(_LETTER.split(", "), values, strict=True))
+    return DeadLetter(**named | {"headers": json.loads(named["headers"])})

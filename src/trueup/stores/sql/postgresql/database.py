@@ -1,0 +1,202 @@
+"""A state store in one schema of a PostgreSQL database: connections, transactions, and who repeats them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.rows import TupleRow, tuple_row
+
+from trueup.ports import Clock
+from trueup.stores.sql.postgresql.address import Address
+from trueup.stores.sql.postgresql.trouble import in_our_words, is_beaten, is_lost
+
+CONNECTIONS_MAX: Final = 8
+PATIENCE_S: Final = 30.0
+_PAUSE_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+_T = TypeVar("_T")
+Connection: TypeAlias = psycopg.Connection[TupleRow]
+
+
+class Overtaken(Exception):
+    """Another transaction created a record that this one believed to be new: what it judged is void."""
+
+
+class Session:
+    """What one transaction does. Statements are sent without waiting; who fetches waits for what was sent so far.
+
+    connection: whose transaction is open. pipeline: of a connection of ours; None on a caller's.
+    """
+
+    def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
+        self.connection = connection
+        self._pipeline = pipeline
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[TupleRow]:
+        """A cursor to fetch from, now or later."""
+        # Not connection.cursor(): a caller's connection may make other rows than tuples.
+        cursor = psycopg.Cursor(self.connection, row_factory=tuple_row)
+        return cursor.execute(statement.encode(), parameters or None)
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[TupleRow]:
+        """As `sqlite3.Connection.execute`, `?` included: it has happened when this returns."""
+        cursor = self.send(statement.replace("?", "%s"), parameters)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """As `sqlite3.Connection.executemany`."""
+        for row in rows:
+            self.send(statement.replace("?", "%s"), row)
+
+
+class Database:
+    """One schema, shared by the threads of this process and by other processes on any host.
+
+    patience_s: how long to wait for a server that went away, so that its restart is a pause and not an error.
+    """
+
+    def __init__(self, address: Address, patience_s: float = PATIENCE_S) -> None:
+        self.address = address
+        self._patience_s = patience_s
+        self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Connection, psycopg.Pipeline]] = []
+        self._all: list[Connection] = []
+        self._process = os.getpid()
+        # Connections of the process that this one was forked from: not ours to use, nor to close.
+        self._inherited: list[Connection] = []
+
+    def run(self, work: Callable[[Session], _T], *, repeatable: bool = True, patient: bool = True) -> _T:
+        """What `work` answers in one transaction, which is committed when this returns.
+
+        `work` runs again where the transaction was undone: another one was faster, or the server went away.
+        repeatable: it may run again even where the server went away during the commit, so that it may be done
+        already. patient: whether to wait for a server that does not answer.
+        """
+        deadline = time.monotonic() + (self._patience_s if patient else 0)
+        attempts = 0
+        while True:
+            connection, committing = None, False
+            try:
+                with self._slots:
+                    connection, pipeline = self._take()
+                    try:
+                        answer = work(Session(connection, pipeline))
+                        committing = True
+                        connection.commit()
+                    except BaseException:
+                        self._undo(connection)
+                        raise
+                    self._give_back(connection, pipeline)
+                    return answer
+            except Overtaken:
+                continue
+            except psycopg.Error as error:
+                if is_beaten(error):
+                    continue
+                again = is_lost(error, connection) and (repeatable or not committing)
+                if not again or time.monotonic() >= deadline:
+                    with in_our_words(self.address.label):
+                        raise
+                self._forget_idle()  # they lost the same server
+            time.sleep(_PAUSE_S[min(attempts, len(_PAUSE_S) - 1)])
+            attempts += 1
+
+    def read(self, work: Callable[[Session], _T]) -> _T:
+        """What `work` answers; it sees the latest commit with every statement."""
+        return self.run(work)
+
+    def write(self, work: Callable[[Session], _T], *, repeatable: bool = True) -> _T:
+        """As `run`."""
+        return self.run(work, repeatable=repeatable)
+
+    def inserted(self, session: Session, statement: str, parameters: Sequence[Any]) -> int:
+        """The number that an INSERT gave its row."""
+        found = session.execute(f"{statement} RETURNING number", parameters).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    def now_us(self, session: Session, clock: Clock | None) -> int:
+        """The time by this clock, or by the database's."""
+        if clock is not None:
+            return clock.now_us()
+        found = session.send(CLOCK).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    def connect(self) -> Connection:
+        """A new connection, whose settings suit our statements; raises psycopg.Error."""
+        connection = psycopg.connect(**self.address.parameters)
+        try:
+            connection.isolation_level = IsolationLevel.READ_COMMITTED
+            connection.execute(_SETTINGS, (self.address.quoted_schema,))
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def close(self) -> None:
+        """Closes every connection; safe to call twice."""
+        self._check_process()
+        with self._lock:
+            connections, self._all, self._idle = self._all, [], []
+        for connection in connections:
+            connection.close()
+
+    def _take(self) -> tuple[Connection, psycopg.Pipeline]:
+        self._check_process()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        connection = self.connect()
+        # The connection stays in pipeline mode: entering and leaving it costs a round trip each.
+        pipeline = connection.pipeline().__enter__()
+        with self._lock:
+            self._all.append(connection)
+        return connection, pipeline
+
+    def _give_back(self, connection: Connection, pipeline: psycopg.Pipeline) -> None:
+        with self._lock:
+            if connection in self._all:
+                self._idle.append((connection, pipeline))
+
+    def _undo(self, connection: Connection) -> None:
+        """Drops the connection, and with it what the transaction did: nobody need know in what state it is."""
+        with self._lock:
+            if connection in self._all:
+                self._all.remove(connection)
+        connection.close()
+
+    def _forget_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._all = [each for each in self._all if all(each is not other for other, _ in idle)]
+        for connection, _ in idle:
+            connection.close()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            self._inherited += self._all
+            self._all, self._idle, self._process = [], [], os.getpid()
+            self._slots, self._lock = threading.BoundedSemaphore(CONNECTIONS_MAX), threading.Lock()
+
+
+# Every statement of ours finds its rows by an index. Without these the planner may, on a table whose size it
+# guesses wrong, read all of it. A commit that is acknowledged is on disk, whatever the server's default is.
+_SETTINGS: Final = """
+    SELECT set_config('search_path', %s, false), set_config('enable_seqscan', 'off', false),
+           set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
+           set_config('jit', 'off', false),
+           CASE WHEN current_setting('synchronous_commit') = 'off'
+                THEN set_config('synchronous_commit', 'on', false) END
+"""
