@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Project": "trueup.project",
+    "load": "trueup.project",
     "Sql": "trueup.sides.sql",
     "File": "trueup.sides.files",
     "Memory": "trueup.sides.memory",
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from trueup.model.drift import Drift, Verdict
     from trueup.model.outcome import RateLimited, Reject, Retry, WaitFor
     from trueup.pair import decimal, number, text, timestamp
-    from trueup.project import Project
+    from trueup.project import Project, load
     from trueup.sides.callable import Rows
     from trueup.sides.files import File
     from trueup.sides.memory import Memory
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Change", "Drift", "File", "Memory", "Outcome", "Project", "RateLimited", "Reject", "Retry", "Rows", "Sql",
-    "TrueupError", "Verdict", "WaitFor", "__version__", "context", "decimal", "number", "text", "timestamp",
+    "TrueupError", "Verdict", "WaitFor", "__version__", "context", "decimal", "load", "number", "text", "timestamp",
 ]  # fmt: skip
 
 

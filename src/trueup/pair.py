@@ -114,6 +114,11 @@ class Pair:
         """The name under which trouble of the authority is kept."""
         return f"{self.name}:authority"
 
+    @property
+    def systems(self) -> tuple[str, str]:
+        """The systems that working a record calls."""
+        return self.system.name, self.authority_system
+
     def verdict(self, drift: Drift) -> Verdict:
         """What is done about a drift of this kind."""
         return self.on_drift.get(drift, DEFAULT_VERDICTS[drift])

@@ -144,7 +144,7 @@ class BoundPair:
 
     def status(self) -> Status:
         """How the pair is, from the state store alone."""
-        return status(self.records, self._project.ledger, self._project.archive)
+        return status(self.records, self._project.ledger, self._project.archive, self._project.budgets)
 
     def explain(self, key: str) -> Story:
         """The story of the record with this key text, and both sides as they are now."""
@@ -225,6 +225,10 @@ class Project:
         """
         limits = [limit] if isinstance(limit, str) else limit
         return System(name, tuple(parse_limit(each, f"system {name}") for each in limits), reserve, concurrency)
+
+    def systems(self) -> list[str]:
+        """Names of the systems that pairs call: declared ones, else one for each pair."""
+        return sorted({name for each in self._pairs.values() for name in each.pair.systems})
 
     def _open(self) -> tuple[Ledger, Archive, Budgets]:
         if self._store is None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from school import School, key, person
 
+from trueup.project import Project
+from trueup.sides.memory import Memory
+from trueup.testing.clock import ManualClock
+
 
 def test_missing_an_event_was_lost_is_repaired() -> None:
     school = School().adopted()
@@ -148,3 +152,18 @@ def test_a_record_dropped_at_the_authority_is_removed_from_the_replica() -> None
     assert report.counts["drift_behind"] == 1
     assert school.replica.get(2) is None
     assert school.pair.run().counts["same"] == 5
+
+
+def test_a_copy_of_the_version_at_the_replica_is_written_along_but_not_compared() -> None:
+    clock = ManualClock()
+    rows = [{"id": 1, "name": "n1", "v": 1}, {"id": 2, "name": "n2", "v": 2}]
+    authority = Memory(rows, key="id", version="v", clock=clock)
+    replica = Memory([{"id": 1, "name": "n1", "v": 0}], key="id", columns={"v": "integer"}, clock=clock)
+    with Project(state="memory:", clock=clock, seed=1, threads=1) as project:
+        pair = project.pair("people", authority=authority, replica=replica, settle=0)
+        report = pair.adopt(backfill=True)
+        assert (report.counts["same"], report.counts["drift_missing"]) == (1, 1)
+        assert replica.get(2) == {"id": 2, "name": "n2", "v": 2}
+        authority.put({"id": 1, "name": "renamed", "v": 9})
+        pair.run()
+        assert replica.get(1) == {"id": 1, "name": "renamed", "v": 9}

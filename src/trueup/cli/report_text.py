@@ -152,7 +152,7 @@ def show_status(found: Sequence[Status]) -> None:
         say(f"{each.pair:<{size}}  {word}  {_when(each)}   {number(each.counts.get('pending', 0))} pending"
             f"{_parked(each)}{_oldest(each)}")  # fmt: skip
         for error in each.errors:
-            say(cut(f"{' ' * size}  last run: {error}", width()))
+            say(cut(f"{' ' * size}  {error}", width()))
         if each.next_command is not None:
             say(f"{' ' * size}  → {each.next_command}")
 

@@ -28,9 +28,7 @@ class BoundReplica:
 
     def put(self, change: Change) -> None:
         """Writes the change's values; the worker tries again where the replica moved meanwhile."""
-        fields = (*self._records.replica.key, *self._records.replica.fields)
-        values = self._state.values or {}
-        self._apply(change, {field.name: values.get(field.name) for field in fields})
+        self._apply(change, self._records.mapped(self._state))
 
     def delete(self, change: Change) -> None:
         """Deletes the record, if it still is as it was read."""

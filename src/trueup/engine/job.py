@@ -68,6 +68,7 @@ class JobBatch:
         self.records, self.handlers, self.predecessors = records, handlers, predecessors
         self.pair = records.pair
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
+        self._troubled: set[str] = set()
 
     def work(self, claims: Sequence[Claim]) -> list[Finish]:
         """Works these claims; answers how each ended (a lost lease ends without a finish)."""
@@ -85,8 +86,9 @@ class JobBatch:
         except SIDE_TROUBLE as error:
             trouble = self._trouble_of(self.pair.authority_system, error)
             return [trouble(claim) for claim in claims]
+        self.budgets.succeeded(self.pair.authority_system)
         self._wait_for_others([job for job in jobs if job.ending is None])
-        pending = [job for job in jobs if job.ending is None]
+        pending = reached = [job for job in jobs if job.ending is None]
         try:
             if self.records.readable:
                 self._read_and_judge(pending)
@@ -99,10 +101,9 @@ class JobBatch:
             trouble = self._trouble_of(self.pair.system.name, error)
             for job in pending:
                 job.ending = job.ending or trouble(job.claim)
-        ended = [job.ending for job in jobs if job.ending is not None]
-        if any(ending.result == "done" for ending in ended):
+        if reached and self.pair.system.name not in self._troubled:
             self.budgets.succeeded(self.pair.system.name)
-        return ended
+        return [job.ending for job in jobs if job.ending is not None]
 
     def _trouble_of(self, system: str, error: Exception) -> Callable[[Claim], Finish]:
         """Trouble of a system pauses the system; a record is charged only where others passed meanwhile."""
@@ -110,6 +111,7 @@ class JobBatch:
             return lambda claim: Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=str(error))
         asked_us = int(error.retry_after_s * 1e6) if isinstance(error, RateLimited) else None
         health = self.budgets.failed(system, str(error), asked_us)
+        self._troubled.add(system)
         delay_us = max(0, health.paused_until_us - self.clock.now_us())
         charge = asked_us is None
         return lambda claim: Finish(
@@ -221,10 +223,7 @@ class JobBatch:
             return [answer for job in jobs for answer in self._applied([job])]
 
     def _mapped(self, state: State) -> dict[str, str | None] | None:
-        if state.absent or state.values is None:
-            return None
-        names = (*self.records.replica.key, *self.records.replica.fields)
-        return {field.name: state.values.get(field.name) for field in names}
+        return None if state.absent else self.records.mapped(state)
 
     def _still_held(self, jobs: Sequence[Job]) -> list[Job]:
         """Records each intent in one step with the check of the lease; drops jobs whose lease was lost."""

@@ -74,9 +74,19 @@ class Records:
 
     @cached_property
     def replica(self) -> Projection:
-        """What is asked of the replica; its version column, where declared, is the token of writes."""
-        side = self.pair.replica
-        return self.plan.right if side is None else _with_version(self.plan.right, side.describe(), side)
+        """What is asked of the replica; its version column, where declared, is the token of writes.
+
+        A column that copies the authority's version is written along, though it is not compared.
+        """
+        side, asked = self.pair.replica, self.authority.version
+        if side is None:
+            return self.plan.right
+        described = side.describe()
+        right = _with_version(self.plan.right, described, side)
+        copy = None if asked is None else described.column(self.pair.rename.get(asked.name, asked.name))
+        if asked is None or copy is None or copy.name == side.version or copy.name in self.pair.ignore:
+            return right
+        return replace(right, extra=(Field(asked.name, copy.name, asked.kind),))
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
@@ -134,6 +144,11 @@ class Records:
         payload = Payload(values, self.kinds).dumps()
         digest = self.authority.digest(values)
         return State(key, self.pair.action(values), self.pair.means_absent(values), values, version, digest, payload)
+
+    def mapped(self, state: State) -> dict[str, str | None]:
+        """What a put writes: the key, the compared fields, and the copy of the version where there is one."""
+        asked, values = self.replica, state.values or {}
+        return {field.name: values.get(field.name) for field in (*asked.key, *asked.fields, *asked.extra)}
 
     def agree(self, state: State, replica: Found | None) -> bool:
         """Whether the replica holds what the authority asks for."""

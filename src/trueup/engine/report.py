@@ -98,7 +98,9 @@ class Status:
 
     @property
     def exit_code(self) -> int:
-        """0 in agreement, 1 a person is needed."""
+        """0 in agreement, 1 a person is needed, 2 where the last run failed."""
+        if self.last_run is not None and self.last_run.ended == "failed":
+            return 2
         return 1 if self.cases or self.counts.get("parked") or not self.adopted else 0
 
 

@@ -24,7 +24,7 @@ from trueup.model.change import UPSERT, Change, Origin, Outcome
 from trueup.model.drift import Drift, Verdict
 from trueup.model.row import Baseline
 from trueup.model.run import Run
-from trueup.ports import Archive, Clock, Ledger
+from trueup.ports import Archive, Clock, Ledger, Side
 
 CONFIRM_BATCH = 1_000
 BASELINE_BATCH = 5_000
@@ -166,10 +166,7 @@ class Reconciliation:
         since_us = self.ledger.now_us()
         counts = self.report.counts
         with self._timed("compare"):
-            found = compare(
-                self.pair.authority, side, self.records.plan, strategy="rows", memory_mb=self.options.memory_mb,
-                progress=lambda done, total: self._progress("compare", done, total),
-            )  # fmt: skip
+            found = self._compared(side)
         with found:
             self._count(found)
             if not self.quiet:
@@ -177,8 +174,15 @@ class Reconciliation:
                     counts["baseline"] = self._baseline(found, since_us)
             with self._timed("confirm"):
                 if self.pair.settle_us and found.counts.different:
+                    self._progress("settle", 0, None)
                     self.clock.sleep(self.pair.settle_us / 1e6)
                 self._confirm(found, run)
+
+    def _compared(self, replica: Side) -> Comparison:
+        return compare(
+            self.pair.authority, replica, self.records.plan, strategy="rows", memory_mb=self.options.memory_mb,
+            progress=lambda done, total: self._progress("compare", done, total),
+        )  # fmt: skip
 
     def _count(self, found: Comparison) -> None:
         self.report.strategy = found.strategy

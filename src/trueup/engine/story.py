@@ -5,10 +5,10 @@ from __future__ import annotations
 from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
 from trueup.model.record import key_parts, key_text
-from trueup.ports import Archive, Ledger
+from trueup.ports import Archive, Budgets, Ledger
 
 
-def status(records: Records, ledger: Ledger, archive: Archive) -> Status:
+def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets) -> Status:
     """How a pair is, from the state store alone: no side is asked."""
     name = records.pair.name
     counts, cases, runs = ledger.counts(name), archive.cases(name), archive.runs(name, limit=50)
@@ -16,7 +16,10 @@ def status(records: Records, ledger: Ledger, archive: Archive) -> Status:
     last = runs[0] if runs else None
     parked = counts.get("parked", 0)
     word, command = "in agreement", None
-    if not adopted:
+    paused = _paused(records, budgets, ledger.now_us())
+    if paused is not None:
+        word, command = "paused", f"trueup resume {paused[0]}"
+    elif not adopted:
         word, command = "not adopted", f"trueup adopt {name}"
     elif cases:
         word = "1 case waits" if len(cases) == 1 else f"{len(cases):,} cases wait"
@@ -41,8 +44,17 @@ def status(records: Records, ledger: Ledger, archive: Archive) -> Status:
         now_us=ledger.now_us(),
         word=word,
         next_command=command,
-        errors=[last.error] if last is not None and last.error else [],
+        errors=[
+            *([f"{paused[0]}: {paused[1]}"] if paused is not None else []),
+            *([f"last run: {last.error}"] if last is not None and last.error else []),
+        ],
     )
+
+
+def _paused(records: Records, budgets: Budgets, now_us: int) -> tuple[str, str] | None:
+    """The first system of the pair that nobody may call now, and why."""
+    healths = ((name, budgets.health(name)) for name in records.pair.systems)
+    return next(((name, health.reason) for name, health in healths if health.paused(now_us)), None)
 
 
 def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Story:

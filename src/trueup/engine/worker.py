@@ -20,7 +20,7 @@ BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
 WAIT_S_MAX = 1.0
 PROBE_POLL_S = 0.01
-Ends = Counter[str]
+Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, waits
 
 
 class Worker:
@@ -73,13 +73,17 @@ class Worker:
     def _permitted(self, pair: Pair, limit: int) -> int:
         """How many records may be claimed: none of a paused system, one where a job must probe it."""
         now_us = self._ledger.now_us()
-        for name in (pair.system.name, pair.authority_system):
-            health = self._budgets.health(name)
-            if health.paused(now_us):
-                return 0
-            if health.probes:
-                limit = min(limit, 1) if self._budgets.probe(name, pair.lease_us) else 0
-        return limit
+        healths = {name: self._budgets.health(name) for name in pair.systems}
+        # All or none: a probe taken while the other system is not to be had would keep everybody from trying.
+        if any(health.paused(now_us) or health.probing_until_us > now_us for health in healths.values()):
+            return 0
+        probing = [name for name, health in healths.items() if health.probes]
+        if not probing:
+            return limit
+        due_us = self._ledger.next_due_us([pair.name])
+        if due_us is None or due_us > now_us:
+            return 0
+        return min(limit, 1) if all(self._budgets.probe(name, pair.lease_us) for name in probing) else 0
 
     def drain(self, patience_us: int, progress: Callable[[Ends], None] | None = None) -> Ends:
         """Works until nothing is due within `patience_us`; answers how many jobs ended how."""
@@ -98,14 +102,17 @@ class Worker:
         self._in_threads(loop)
         return ends
 
-    def serve(self, stop: threading.Event) -> None:
-        """Works until `stop` is set; a batch that has begun is finished."""
+    def serve(self, stop: threading.Event, ended: Callable[[Ends], None] | None = None) -> None:
+        """Works until `stop` is set; a batch that has begun is finished. ended: told how jobs ended."""
         numbers = count()
 
         def loop() -> None:
             chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy
             while not stop.is_set():
-                if not self.once(chance):
+                finishes = self.once(chance)
+                if finishes and ended is not None:
+                    ended(Ends(finish.result for finish in finishes))
+                if not finishes:
                     self._ledger.wait(WAIT_S_MAX)
 
         self._in_threads(loop)
@@ -131,7 +138,7 @@ class Worker:
         """When the pair's next record may be worked: due, and its systems not paused."""
         pair = bound[0].pair
         due_us = self._ledger.next_due_us([pair.name])
-        healths = [self._budgets.health(name) for name in (pair.system.name, pair.authority_system)]
+        healths = [self._budgets.health(name) for name in pair.systems]
         if due_us is None or any(health.by_person for health in healths):
             return None
         return max(due_us, *(health.paused_until_us for health in healths))

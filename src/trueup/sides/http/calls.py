@@ -73,7 +73,9 @@ class Answer:
             return Unreachable(f"{self.who} refuses {call} ({self.status}).", hint=advice)
         if 300 <= self.status < 400:
             target = self.url.join(self.headers.get("location", ""))
-            hint = f"It points to {target.scheme}://{target.netloc.decode()}. If that is the right system, put it in url."
+            hint = (
+                f"It points to {target.scheme}://{target.netloc.decode()}. If that is the right system, put it in url."
+            )
             return Unreachable(f"{self.who} redirects {call} elsewhere ({self.status}).", hint=hint)
         if self.status >= 500 or self.status in (408, 425, TOO_MANY):
             return Unreachable(said, hint="The system is in trouble; it is asked again later.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
-from trueup.stores.sql.sqlite import SqliteFile
+from trueup.stores.sql.storage import Session, Storage
 
 _LETTER: Final = "source, received_us, status, reason, body, size, headers, delivery, number"
 # The newest of a source, as many as fit; the one that was just kept always stays.
@@ -25,13 +25,14 @@ _EVICT: Final = """
 class SqlLetters:
     """Dead letters in a database."""
 
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     def keep_letter(self, letter: DeadLetter) -> int:
         """Stores a letter, durable when this returns; answers how many old ones of its source had to go for it."""
-        with self._file.writing() as connection:
-            connection.execute(
+
+        def keep(session: Session) -> int:
+            session.execute(
                 "INSERT INTO trueup_letter (source, received_us, status, reason, size, kept, headers, delivery, body) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -39,30 +40,33 @@ class SqlLetters:
                     json.dumps(dict(letter.headers)), letter.delivery, letter.body,
                 ),
             )  # fmt: skip
-            return connection.execute(_EVICT, (letter.source, LETTERS_KEPT, BYTES_KEPT)).rowcount
+            evicted: int = session.execute(_EVICT, (letter.source, LETTERS_KEPT, BYTES_KEPT)).rowcount
+            return evicted
+
+        # Kept twice, a letter would be answered twice.
+        return self._storage.write(keep, repeatable=False)
 
     def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """The newest first, of one source or of all."""
         where, asked = ("", ()) if source is None else ("WHERE source = ?", (source,))
-        with self._file.reading() as connection:
-            found = connection.execute(
-                f"SELECT {_LETTER} FROM trueup_letter {where} ORDER BY number DESC LIMIT ?", (*asked, limit)
-            ).fetchall()
+        statement = f"SELECT {_LETTER} FROM trueup_letter {where} ORDER BY number DESC LIMIT ?"
+        found = self._storage.read(lambda session: session.execute(statement, (*asked, limit)).fetchall())
         return [_letter(values) for values in found]
 
     def count_letters(self, source: str | None = None) -> int:
         """How many are kept."""
         where, asked = ("", ()) if source is None else ("WHERE source = ?", (source,))
-        with self._file.reading() as connection:
-            return int(connection.execute(f"SELECT count(*) FROM trueup_letter {where}", asked).fetchone()[0])
+        statement = f"SELECT count(*) FROM trueup_letter {where}"
+        return int(self._storage.read(lambda session: session.execute(statement, asked).fetchone()[0]))
 
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""
-        with self._file.writing() as connection:
-            dropped = connection.executemany(
-                "DELETE FROM trueup_letter WHERE number = ?", [(number,) for number in numbers]
-            )
-            return max(0, dropped.rowcount)
+
+        def drop(session: Session) -> int:
+            statement = "DELETE FROM trueup_letter WHERE number = ?"
+            return sum(session.execute(statement, (number,)).rowcount for number in sorted(set(numbers)))
+
+        return self._storage.write(drop)
 
 
 def _letter(values: Sequence[Any]) -> DeadLetter:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
 from trueup.model.row import ROW_FIELDS, Row, State
 
+_DECLARED = {field.name: field.type for field in fields(Row)}
 _PLAIN = tuple(name for name in ROW_FIELDS if name != "attempted")
 COLUMNS: Final = (*_PLAIN, "attempted", "ready_at")
+# The type of each column: `bigint`, `boolean` or `text`.
+TYPES: Final = tuple(
+    {"int": "bigint", "bool": "boolean"}.get(str(declared).partition(" ")[0], "text")
+    for declared in (*(_DECLARED[name] for name in _PLAIN), "str", "int")
+)
 _STATE, _ATTEMPTED = COLUMNS.index("state"), COLUMNS.index("attempted")
 _plain = attrgetter(*_PLAIN)
 _STATES = {state.value: state for state in State}
@@ -47,15 +54,16 @@ def row_of(values: Sequence[Any]) -> Row:
 @lru_cache(maxsize=1_024)
 def insert_of(changed: tuple[bool, ...]) -> str:
     """The statement that inserts a row whose values differ from `ABSENT` in these columns; the id comes last."""
-    names = [*_names(changed), "id"]
+    names = [*names_of(changed), "id"]
     return f"INSERT INTO trueup_row ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
 
 @lru_cache(maxsize=1_024)
 def update_of(changed: tuple[bool, ...]) -> str:
     """The statement that updates these columns of the row whose id comes last."""
-    return f"UPDATE trueup_row SET {', '.join(f'{name} = ?' for name in _names(changed))} WHERE id = ?"
+    return f"UPDATE trueup_row SET {', '.join(f'{name} = ?' for name in names_of(changed))} WHERE id = ?"
 
 
-def _names(changed: tuple[bool, ...]) -> list[str]:
+def names_of(changed: tuple[bool, ...]) -> list[str]:
+    """The columns marked in `changed`."""
     return [name for name, differs in zip(COLUMNS, changed, strict=True) if differs]

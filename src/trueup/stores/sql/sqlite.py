@@ -5,15 +5,17 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from trueup.errors import StateError
+from trueup.ports import Clock
 from trueup.stores.sql.migrations import SQLITE as MIGRATIONS
 
 BUSY_S: Final = 10.0
+_T = TypeVar("_T")
 _HINTS: Final = {
     sqlite3.SQLITE_BUSY: ("is locked by another program", "Try again, or find out which program holds it open."),
     sqlite3.SQLITE_LOCKED: ("is locked by another program", "Try again, or find out which program holds it open."),
@@ -78,6 +80,24 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """What `work` answers; every statement sees the latest commit."""
+        with self.reading() as connection:
+            return work(connection)
+
+    def write(self, work: Callable[[sqlite3.Connection], _T], *, repeatable: bool = True) -> _T:
+        """What `work` answers in one transaction; a file is not lost as a server is, so nothing is repeated."""
+        with self.writing() as connection:
+            return work(connection)
+
+    def inserted(self, session: sqlite3.Connection, statement: str, parameters: Sequence[Any]) -> int:
+        """The number that an INSERT gave its row."""
+        return session.execute(statement, parameters).lastrowid or 0
+
+    def now_us(self, session: sqlite3.Connection, clock: Clock | None) -> int:
+        """The time by this clock, or by this machine's, which all programs that share a file have in common."""
+        return time.time_ns() // 1_000 if clock is None else clock.now_us()
 
     @contextmanager
     def joining(self, caller: Any) -> Iterator[sqlite3.Connection]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from trueup.testing.ledgers.agreement import AgreementContract
 from trueup.testing.ledgers.archives import ArchiveContract
 from trueup.testing.ledgers.claims import ClaimContract
+from trueup.testing.ledgers.deliveries import DeliveryContract
 from trueup.testing.ledgers.finishes import FinishContract
 from trueup.testing.ledgers.memory import MemoryContract
 from trueup.testing.ledgers.offers import OfferContract
@@ -23,5 +24,7 @@ from trueup.testing.ledgers.races import RaceContract
 __all__ = ["ArchiveContract", "LedgerContract"]
 
 
-class LedgerContract(OfferContract, ClaimContract, FinishContract, MemoryContract, RaceContract, AgreementContract):
+class LedgerContract(
+    OfferContract, DeliveryContract, ClaimContract, FinishContract, MemoryContract, RaceContract, AgreementContract
+):
     """Everything that a ledger promises."""

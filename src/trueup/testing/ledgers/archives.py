@@ -1,4 +1,4 @@
-"""Runs, cursors and cases."""
+"""Runs, cursors, cases and dead letters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from trueup.model.case import Case
 from trueup.model.run import Run
 from trueup.ports import Archive, Clock
 from trueup.testing.clock import ManualClock
+from trueup.testing.ledgers.letters import LetterContract
 
 KEY = '["42"]'
 
@@ -19,7 +20,7 @@ def _case(key: str = KEY, drift: str = "edited", **more: object) -> Case:
     return replace(Case("orders", key, drift, 1_000), **more)  # type: ignore[arg-type]
 
 
-class ArchiveContract:
+class ArchiveContract(LetterContract):
     """What the archive keeps. A subclass brings `make`: a new, empty archive whose time is the clock's."""
 
     @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.errors import StateError, TrueupError, Unreachable
+from trueup.model.budget import Health
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.record import Found, Projection
@@ -236,7 +237,10 @@ class LedgerPort:
         if self._wire.host.dead:
             raise Killed
         due_us = self._world.ledger.next_due_us([self._world.pair.name])
-        left_us = IDLE_US if due_us is None else max(1_000, min(IDLE_US, due_us - scheduler.now_us))
+        if due_us is not None:
+            due_us = max(due_us, *self._world.paused_until_us())
+        left_us = IDLE_US if due_us is None else min(IDLE_US, due_us - scheduler.now_us)
+        left_us = max(left_us, round(timeout_s * 1e6) if left_us <= 0 else 1_000)
         scheduler.pause(left_us, waiting=True)
 
     def now_us(self) -> int:
@@ -247,20 +251,32 @@ class LedgerPort:
         """Nothing to give back."""
 
 
-class ArchivePort:
-    """Runs, cursors and cases as one host reaches them."""
+class StorePort:
+    """Another part of the state store as one host reaches it: every method is a call."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, wire: Wire, name: str) -> None:
+        self._wire, self._name = wire, name
 
     def __getattr__(self, name: str) -> Any:
-        """Every method of the port, as a call."""
-        wire = self._wire
+        """A method of the port."""
+        wire, part = self._wire, self._name
 
         def method(*args: Any, **options: Any) -> Any:
-            return wire.call(f"archive.{name}", lambda: getattr(wire.world.archive, name)(*args, **options))
+            return wire.call(f"{part}.{name}", lambda: getattr(getattr(wire.world, part), name)(*args, **options))
 
         return method
+
+
+class BudgetsPort(StorePort):
+    """What is known of the systems' health."""
+
+    def health(self, name: str) -> Health:
+        """See the port. Asked before every claim, so that it happens together with the claim."""
+        return self._wire.world.budgets.health(name)
+
+
+class ArchivePort(StorePort):
+    """Runs, cursors and cases as one host reaches them."""
 
     def open_run(self, run: Run) -> Run:
         """See the port."""

@@ -69,6 +69,11 @@ class Promises:
         self._world.story.tell("PROMISE", "broken for {}: {}", ident_of(key), promise)
         self.broken = self.broken or promise
 
+    def never_at_rest(self) -> None:
+        """Too many steps passed."""
+        names = ", ".join(actor.name for actor in self._world.scheduler.actors)
+        self._fail('["0"]', f"the world does not come to rest: {names}")
+
     @property
     def _actor(self) -> Actor | None:
         return self._world.scheduler.current
@@ -122,8 +127,9 @@ class Promises:
                 self._called(claim.change), "" if trusting else ", to be read again",
             )  # fmt: skip
             number = self._world.history.number_of(key, claim.change.digest)
-            if trusting and number is not None and number < truth.accepted and not self._restored(key, number):
-                self._fail(key, f"a stale offer runs: state n{number}, although n{truth.accepted} was accepted")
+            stale = trusting and number is not None and number < truth.accepted
+            if stale and not truth.excused and not self._restored(key, number):
+                self._fail(key, f"a stale offer runs: n{number}, although n{truth.accepted} was accepted")
 
     def _restored(self, key: str, number: int) -> bool:
         return number < self._world.history.restored_at.get(key, 0)

@@ -13,7 +13,8 @@ from psycopg import conninfo, sql
 from trueup.errors import StateError
 
 SCHEMA_DEFAULT: Final = "trueup"
-_SCHEMES: Final = ("postgresql", "postgres", "postgresql+psycopg")
+# As libpq spells them; the last is SQLAlchemy's.
+_SCHEMES: Final = dict.fromkeys(("postgresql", "postgres", "postgresql+psycopg"), "postgresql")
 _SCHEMA_BYTES_MAX: Final = 63
 # What a URL may override: give up on a server that does not answer, and notice one that went away.
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -51,11 +52,9 @@ def parse(url: str) -> Address:
         split = urlsplit(url)
         options = dict(parse_qsl(split.query, keep_blank_values=True, strict_parsing=bool(split.query)))
         schema = options.pop("schema", SCHEMA_DEFAULT)
-        plain = urlunsplit(split._replace(scheme="postgresql", query=urlencode(options)))
-        if split.scheme not in _SCHEMES:
-            raise ValueError("scheme")
-        parameters = _DEFAULTS | conninfo.conninfo_to_dict(plain)
-    except (ValueError, psycopg.Error):
+        plain = urlunsplit(split._replace(scheme=_SCHEMES[split.scheme], query=urlencode(options)))
+        parameters: dict[str, Any] = {**_DEFAULTS, **conninfo.conninfo_to_dict(plain)}
+    except (ValueError, KeyError, psycopg.Error):
         # The driver's own words would quote the URL, and with it the password.
         raise StateError(
             "The URL of the state store can't be read.",

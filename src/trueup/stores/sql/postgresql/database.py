@@ -94,7 +94,8 @@ class Database:
                         committing = True
                         connection.commit()
                     except BaseException:
-                        self._undo(connection)
+                        if self._undo(connection):
+                            self._give_back(connection, pipeline)
                         raise
                     self._give_back(connection, pipeline)
                     return answer
@@ -170,12 +171,19 @@ class Database:
             if connection in self._all:
                 self._idle.append((connection, pipeline))
 
-    def _undo(self, connection: Connection) -> None:
-        """Drops the connection, and with it what the transaction did: nobody need know in what state it is."""
+    def _undo(self, connection: Connection) -> bool:
+        """Ends the transaction as if it had never been; a connection that can't do that is dropped."""
+        try:
+            if not connection.closed:
+                connection.rollback()
+                return True
+        except psycopg.Error:
+            pass
         with self._lock:
             if connection in self._all:
                 self._all.remove(connection)
         connection.close()
+        return False
 
     def _forget_idle(self) -> None:
         with self._lock:

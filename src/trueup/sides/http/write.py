@@ -1,0 +1,210 @@
+"""Writing to an API: one record at a time, each with its precondition, and what to do when no answer comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+
+from trueup.errors import Unreachable
+from trueup.model.record import Found, Projection
+from trueup.ports import Write, Written
+from trueup.sides.http import calls as calling
+from trueup.sides.http.calls import Answer, Unanswered
+from trueup.sides.http.mapping import dumped, overlaid
+from trueup.sides.http.read import Reader, Seen
+from trueup.sides.scanning import missing_column, respelled
+
+_TRIES: Final = 3
+_REFUSED: Final = (409, 412)
+
+
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """How records are written. answers_with_record: the answer to a put holds the record as it is stored now."""
+
+    create: str
+    update: str
+    delete: str
+    answers_with_record: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    url: httpx2.URL
+    headers: dict[str, str]
+    body: str | None
+
+
+class Writer:
+    """Applies writes one by one: those of one key in order, those of several keys at once."""
+
+    def __init__(self, reader: Reader, methods: Methods) -> None:
+        self.reader, self.calls, self.shape = reader, reader.calls, reader.shape
+        self.methods = methods
+
+    def apply(self, projection: Projection, writes: Sequence[Write]) -> list[Written]:
+        """Answers in the order of the writes."""
+        chains: dict[str, list[int]] = {}
+        for at, write in enumerate(writes):
+            check_names(projection, write, self.shape.label)
+            chains.setdefault(write.key, []).append(at)
+        answers: dict[int, Written] = {}
+
+        def work(chain: Sequence[int]) -> None:
+            for at in chain:
+                answers[at] = self.one(projection, writes[at])
+
+        calling.at_once(work, chains.values(), self.calls.at_once)
+        return [answers[at] for at in range(len(writes))]
+
+    def one(self, projection: Projection, write: Write) -> Written:
+        """One write to its end: landed, or refused with the record that is there."""
+        lost: Unanswered | None = None
+        for _ in range(_TRIES):
+            looked = self._must_look(write)
+            before = self.reader.look(projection, write.key) if looked else None
+            if lost is not None and looked and is_wanted(projection, write, before):
+                return Written(write.key, landed=True, replica=_found(before))
+            if looked and not expected(write, before, projection):
+                return Written(write.key, landed=False, replica=_found(before))
+            if looked and before is None and write.values is None:
+                return Written(write.key, landed=True, replica=None)
+            call = self._call(projection, write, before, exists=before is not None or _is_etag(write.expect))
+            try:
+                answer = self.calls.send(call.method, call.url, call.headers, call.body)
+            except Unanswered as error:
+                # Whether it landed is seen by reading, not by writing again.
+                after = self.reader.look(projection, write.key)
+                if is_wanted(projection, write, after):
+                    return Written(write.key, landed=True, replica=self._read_back(projection, write))
+                if not (expected(write, after, projection) if write.expect is not None else _same(before, after)):
+                    return Written(write.key, landed=False, replica=self._read_back(projection, write))
+                if call.method in ("POST", "PATCH") and not write.id:
+                    raise
+                lost = error
+                continue
+            written = self._judged(projection, write, answer, again=lost is not None, call=call)
+            if written is not None:
+                return written
+        raise lost or Unreachable(
+            f"{self.calls.who}: the record {write.key} changed at each of {_TRIES} tries to write it.",
+            hint="It is written again later.",
+        )
+
+    def _must_look(self, write: Write) -> bool:
+        """Whether the precondition, the method or the body can only be known by reading first."""
+        if write.values is None:
+            return write.expect is not None and not _is_etag(write.expect)
+        if write.expect == "":
+            return not (self.reader.by_key.etag and self.methods.create == "PUT")
+        return not _is_etag(write.expect) or self.methods.update == "PUT"
+
+    def _call(self, projection: Projection, write: Write, before: Seen | None, *, exists: bool) -> _Call:
+        etag = (before.etag if before is not None else "") or (write.expect if _is_etag(write.expect) else "") or ""
+        headers = {"Idempotency-Key": write.id} if write.id else {}
+        if write.values is None:
+            headers |= {"If-Match": etag} if etag else {}
+            return _Call(self.methods.delete, self.reader.url_of(projection, write.key), headers, None)
+        headers["Content-Type"] = "application/json"
+        kinds = write.kinds or {}
+        if exists:
+            headers |= {"If-Match": etag} if etag else {}
+            values = {name: text for name, text in write.values.items() if name not in self._key_names(projection)}
+            placed = self.shape.written(projection, values, kinds)
+            whole = before.raw if before is not None and self.methods.update == "PUT" else {}
+            url = self.reader.url_of(projection, write.key)
+            return _Call(self.methods.update, url, headers, dumped(overlaid(whole, placed)))
+        headers |= {"If-None-Match": "*"} if self.reader.by_key.etag else {}
+        keyed = self.shape.written(projection, self.shape.keyed(projection, write.key), {})
+        rest = {name: text for name, text in write.values.items() if name not in self._key_names(projection)}
+        body = overlaid({}, {**keyed, **self.shape.written(projection, rest, kinds)})
+        in_list = self.methods.create == "POST"
+        url = httpx2.URL(self.reader.base) if in_list else self.reader.url_of(projection, write.key)
+        return _Call(self.methods.create, url, headers, dumped(body))
+
+    @staticmethod
+    def _key_names(projection: Projection) -> frozenset[str]:
+        return frozenset(field.name for field in projection.key)
+
+    def _judged(
+        self, projection: Projection, write: Write, answer: Answer, *, again: bool, call: _Call
+    ) -> Written | None:
+        """What an answer means; None where the write has to be judged anew."""
+        if answer.ok:
+            return Written(write.key, landed=True, replica=self._stored(projection, write, answer))
+        gone = answer.status in self.reader.by_key.gone and "If-None-Match" not in call.headers
+        if gone and write.values is None and (again or write.expect is None):
+            return Written(write.key, landed=True, replica=None)
+        if answer.status not in _REFUSED and not (gone and call.method not in ("POST",)):
+            raise answer.failure(f"{call.method} of the record {write.key}", self.calls.credentials.advice)
+        if write.expect is None and not again:
+            return None
+        replica = self.reader.look(projection, write.key)
+        landed = again and is_wanted(projection, write, replica)
+        return Written(write.key, landed=landed, replica=self._read_back(projection, write))
+
+    def _stored(self, projection: Projection, write: Write, answer: Answer) -> Found | None:
+        if write.values is None and answer.status != 202:
+            return None
+        if self.methods.answers_with_record and write.values is not None and answer.body.strip():
+            seen = self.reader.seen(projection, write.key, answer)
+            if seen is not None and (seen.etag or not self.reader.by_key.etag or not self.reader.saw_etag):
+                return seen.found
+        return self._read_back(projection, write)
+
+    def _read_back(self, projection: Projection, write: Write) -> Found | None:
+        return self.reader.read(projection, [write.key]).get(write.key)
+
+
+def check_names(projection: Projection, write: Write, label: str) -> None:
+    """SchemaError where a write names what the projection does not."""
+    names = [field.name for field in projection.columns]
+    for name in write.values or ():
+        if name not in names:
+            raise missing_column(name, names, f"the projection of {label}")
+
+
+def expected(write: Write, seen: Seen | None, projection: Projection) -> bool:
+    """Whether the record is still as the write expects it."""
+    if write.expect is None:
+        return True
+    if seen is None or write.expect == "":
+        return seen is None and write.expect == ""
+    return write.expect == (seen.etag if _is_etag(write.expect) else plain_token(seen.found, projection))
+
+
+def plain_token(found: Found, projection: Projection) -> str:
+    """The token of a record that shows no ETag: its version, else its digest."""
+    return str(found.version) if found.version is not None else projection.digest(found.values)
+
+
+def is_wanted(projection: Projection, write: Write, seen: Seen | None) -> bool:
+    """Whether the record is as the write would make it."""
+    if write.values is None or seen is None:
+        return write.values is None and seen is None
+    by_name = {field.name: field for field in projection.columns}
+    kinds = write.kinds or {}
+    for name, text in write.values.items():
+        field = by_name[name]
+        meant = respelled(text, kinds.get(name, field.kind), field.kind)
+        if not field.rule.same(meant, seen.found.values[name], field.kind):
+            return False
+    return True
+
+
+def _is_etag(token: str | None) -> bool:
+    return token is not None and token.startswith(('"', "W/"))
+
+
+def _same(before: Seen | None, after: Seen | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return (before.etag, before.found.values) == (after.etag, after.found.values)
+
+
+def _found(seen: Seen | None) -> Found | None:
+    return None if seen is None else seen.found

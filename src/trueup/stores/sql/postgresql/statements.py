@@ -1,0 +1,156 @@
+"""The statements of the ledger on PostgreSQL. They select and move rows; they decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from trueup.model.change import VERIFY_PRIORITY
+from trueup.stores.history import ENTRIES_KEPT
+from trueup.stores.sql.schema import COLUMNS, TYPES
+
+PRUNE_BATCH: Final = 10_000
+_NAMES = ", ".join(COLUMNS)
+_ROW = f"{', '.join(f'r.{name}' for name in COLUMNS)}, r.id"
+_DUE = "r.pair = asked.pair AND r.priority = asked.priority AND r.ready_at <= "
+_ORDER = "ORDER BY r.ready_at, r.queued_at, r.key"
+_NOW = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+
+
+class Statements:
+    """All of them for one schema. Names are qualified, because a caller's connection has its own search path.
+
+    schema: quoted. A batch is a few arrays, one for each column: one statement, whatever its size.
+    """
+
+    def __init__(self, schema: str) -> None:
+        row, history = f"{schema}.trueup_row", f"{schema}.trueup_history"
+        delivery, pair = f"{schema}.trueup_delivery", f"{schema}.trueup_pair"
+        self.row = row
+        # Everybody locks in the order of the keys, so nobody waits for a transaction that waits for him.
+        self.load = f"SELECT {_ROW} FROM {row} r WHERE pair = %s AND key = ANY (%s::text[]) ORDER BY key FOR UPDATE"
+        self.rows = f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
+        self.queues = f"""
+            SELECT found.* FROM unnest(%s::text[]) AS of(pair)
+            CROSS JOIN LATERAL (SELECT of.pair, priority FROM generate_series(0, {VERIFY_PRIORITY}) AS priority) asked
+            CROSS JOIN LATERAL (
+                SELECT r.priority, r.ready_at, r.queued_at, r.pair, r.key FROM {row} r
+                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT %s) found
+        """
+        # The lock stands inside, where the limit is: what others hold is passed over, and the next is taken.
+        self.lock_due = f"""
+            SELECT found.* FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS asked(pair, priority, quota)
+            CROSS JOIN LATERAL (
+                SELECT {_ROW} FROM {row} r
+                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT asked.quota FOR UPDATE SKIP LOCKED) found
+        """
+        self.sleepers = (
+            f"SELECT pair, key FROM {row} WHERE waits_for = ANY (%s::text[]) AND waits_for IS NOT NULL ORDER BY pair, key"
+        )
+        self.parked = f"SELECT key FROM {row} WHERE pair = %s AND state = 'parked' ORDER BY key"
+        self.settled = f"SELECT 1 FROM {pair} WHERE pair = %s AND settled"
+        self.settle = f"INSERT INTO {pair} VALUES (%s, true) ON CONFLICT (pair) DO UPDATE SET settled = true"
+        self.numbers = f"SELECT nextval('{schema.replace(chr(39), chr(39) * 2)}.trueup_record') FROM generate_series(1, %s)"
+        self.note = f"""
+            INSERT INTO {history} (record, at, what, detail)
+            SELECT record, %s, what, detail FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS n(record, what, detail)
+        """
+        # Of a record with few entries the inner query finds none, so nothing is deleted.
+        self.prune_records = f"""
+            DELETE FROM {history} h USING unnest(%s::bigint[]) AS asked(record)
+            CROSS JOIN LATERAL (
+                SELECT number FROM {history} WHERE record = asked.record
+                ORDER BY number DESC LIMIT 1 OFFSET {ENTRIES_KEPT}) last
+            WHERE h.record = asked.record AND h.number <= last.number
+        """
+        self.prune_older = f"""
+            DELETE FROM {history} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {history} WHERE at < %s LIMIT {PRUNE_BATCH}))
+        """
+        self.history = f"""
+            SELECT at, what, detail FROM {history}
+            WHERE record = (SELECT id FROM {row} WHERE pair = %s AND key = %s) ORDER BY number DESC LIMIT %s
+        """
+        self.first = f"""
+            INSERT INTO {delivery} SELECT delivery, %s FROM unnest(%s::text[]) AS d(delivery)
+            ON CONFLICT (delivery) DO NOTHING RETURNING delivery
+        """
+        self.forget = f"DELETE FROM {delivery} WHERE at <= %s"
+        self.scan = {
+            "all": f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key > %s ORDER BY key LIMIT %s",
+            "parked": f"""
+                SELECT {_NAMES} FROM {row} WHERE pair = %s AND key > %s AND state = 'parked' ORDER BY key LIMIT %s
+            """,
+        }
+        self.pending_keys = f"SELECT key FROM {row} WHERE pair = %s AND ready_at IS NOT NULL ORDER BY key"
+        self.counts = f"""
+            SELECT (SELECT count(*) FROM {row} WHERE pair = q.pair),
+                   (SELECT count(*) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL),
+                   (SELECT count(*) FROM {row} WHERE pair = q.pair AND state = 'parked'),
+                   (SELECT count(*) FROM {row} WHERE pair = q.pair AND ready_at > q.now AND lease_until > q.now),
+                   (SELECT min(due_at) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL)
+            FROM (SELECT %s::text AS pair, coalesce(%s, {_NOW}) AS now) q
+        """
+        self.next_due = f"""
+            SELECT min(found.ready_at) FROM unnest(%s::text[]) AS of(pair)
+            CROSS JOIN generate_series(0, {VERIFY_PRIORITY}) AS priority
+            CROSS JOIN LATERAL (
+                SELECT r.ready_at FROM {row} r
+                WHERE r.pair = of.pair AND r.priority = priority AND r.ready_at IS NOT NULL
+                ORDER BY r.ready_at LIMIT 1) found
+        """
+
+
+@lru_cache(maxsize=1_024)
+def insert_of(row: str, changed: tuple[bool, ...]) -> str:
+    """The statement that inserts rows which differ from `ABSENT` in these columns; arrays of ids come last.
+
+    It answers one line for each row that is new indeed.
+    """
+    names = [*(name for name, _ in _chosen(changed)), "id"]
+    arrays = ", ".join([*(f"%s::{kind}[]" for _, kind in _chosen(changed)), "%s::bigint[]"])
+    return (
+        f"INSERT INTO {row} ({', '.join(names)}) SELECT * FROM unnest({arrays}) ON CONFLICT (pair, key) DO NOTHING "
+        "RETURNING true"
+    )
+
+
+@lru_cache(maxsize=1_024)
+def update_of(row: str, changed: tuple[bool, ...]) -> str:
+    """The statement that updates these columns; the pair and an array of keys come last."""
+    chosen = _chosen(changed)
+    arrays = ", ".join([*(f"%s::{kind}[]" for _, kind in chosen), "%s::text[]"])
+    names = ", ".join([*(name for name, _ in chosen), "of_key"])
+    sets = ", ".join(f"{name} = v.{name}" for name, _ in chosen)
+    return f"UPDATE {row} AS r SET {sets} FROM unnest({arrays}) AS v({names}) WHERE r.pair = %s AND r.key = v.of_key"
+
+
+@lru_cache(maxsize=1_024)
+def arrays_of(changed: tuple[bool, ...]) -> tuple[Callable[[Sequence[Any]], str], ...]:
+    """How the values of each of these columns become an array."""
+    return tuple(_ARRAYS[kind] for _, kind in _chosen(changed))
+
+
+def texts(values: Sequence[str | None]) -> str:
+    """A text[] as PostgreSQL reads it. NUL, which it can't hold, becomes U+FFFD."""
+    quoted = [
+        "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
+    ]
+    return "{" + ",".join(quoted).replace("\0", "\ufffd") + "}"
+
+
+def numbers(values: Sequence[int | None]) -> str:
+    """A bigint[] as PostgreSQL reads it."""
+    return "{" + ",".join(["NULL" if value is None else str(int(value)) for value in values]) + "}"
+
+
+def flags(values: Sequence[bool | None]) -> str:
+    """A boolean[] as PostgreSQL reads it."""
+    return "{" + ",".join(["t" if value else "f" for value in values]) + "}"
+
+
+_ARRAYS: Final[dict[str, Callable[[Sequence[Any]], str]]] = {"text": texts, "bigint": numbers, "boolean": flags}
+
+
+def _chosen(changed: tuple[bool, ...]) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind, differs in zip(COLUMNS, TYPES, changed, strict=True) if differs]
