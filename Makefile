@@ -48,7 +48,7 @@ imports: $(VENV)/.installed-dev
 	@$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-dev
-	@for each in bench/*.py; do echo "== $$each"; $(BIN)/python "$$each" $(args) || exit; done
+	@for each in bench/[a-z]*.py; do echo "== $$each"; $(BIN)/python "$$each" $(args) || exit; done
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist demo

@@ -76,11 +76,11 @@ class EventRefused(TrueupError):
     """An event that arrived was not accepted.
 
     status: the HTTP status that tells its sender. authentic: its signature was right, so that the body is worth
-    keeping; a body whose sender is not known is not kept.
+    keeping; a body whose sender is not known is not kept. What the message quotes of a body is made printable.
     """
 
     def __init__(self, message: str, *, status: int, authentic: bool = False, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__("".join(each if each.isprintable() else "?" for each in message[:500]), hint=hint)
         self.status = status
         self.authentic = authentic
 

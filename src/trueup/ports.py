@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from trueup.errors import SideError
 from trueup.model.budget import Health, System
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
+from trueup.model.digest import HashSum
 from trueup.model.kinds import Column
 from trueup.model.letter import DeadLetter
 from trueup.model.record import Found, Projection
@@ -32,12 +33,15 @@ class Capabilities:
     reads_by_key: `read` costs about as much as the keys it is given, not as the whole side.
     version_index: `Scope.since` costs about as much as what changed.
     snapshot: one scan sees one instant.
+    precondition: who checks what a write expects: the `system` itself, as part of the write, or only a `read` just
+    before it, so that what happens between the two is overwritten.
     """
 
     engine: str = ""
     reads_by_key: bool = False
     version_index: bool = False
     snapshot: bool = False
+    precondition: Literal["system", "read"] = "system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,29 +125,12 @@ class Side(Protocol):
         """Gives back connections and file handles; safe to call twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class HashSum:
-    """All records of a side in three numbers.
-
-    count: records. total: sum of their hashes over key and fields. function: the hash function by name, down to
-    the engine's version, the columns' types and whatever else bears on it: equal names mean equal functions.
-    """
-
-    count: int
-    total: int
-    function: str
-
-
 @runtime_checkable
 class HashingSide(Side, Protocol):
     """A side that can hash its records where they are."""
 
     def hash_sum(self, projection: Projection) -> HashSum | None:
-        """Count and hash sum of every record; None where that would not be certain.
-
-        Certain means: under an equal `function`, records whose canonical values differ have different hashes (up
-        to chance), and no two records share a key.
-        """
+        """Count and hash sum of every record; None where that is not certain or a key may repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +277,9 @@ class Ledger(Protocol):
     def history(self, pair: str, key: str, limit: int = 100) -> list[tuple[int, str, str]]:
         """(time, what, detail) of one record, oldest first: offers, claims, finishes."""
 
+    def prune(self, older_than_us: int) -> int:
+        """Forgets histories before that time, by the store's clock; answers how many entries. The records stay."""
+
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""
 
@@ -310,10 +300,9 @@ class DeadLetters(Protocol):
         """Stores a letter, durable when this returns; answers how many old ones of its source had to go for it."""
 
     def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        """The newest first, of one source or of all."""
+        """The newest first, of one source or of all; `count_letters` says how many are kept."""
 
-    def count_letters(self, source: str | None = None) -> int:
-        """How many are kept."""
+    def count_letters(self, source: str | None = None) -> int: ...  # noqa: D102
 
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""

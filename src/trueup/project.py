@@ -290,7 +290,15 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
         from trueup.stores.sql import open_sqlite  # noqa: PLC0415
 
         return *open_sqlite(url, clock), MemoryBudgets(clock)
-    raise StateError(f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db.")
+    if url.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
+        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415
+        from trueup.stores.sql.postgresql import open_postgresql  # noqa: PLC0415
+
+        return *open_postgresql(url, clock), MemoryBudgets(clock)
+    raise StateError(
+        f"state {url.partition(':')[0]}: is not supported.",
+        hint="Use sqlite:///path/to/trueup.db or postgresql://user@host/database.",
+    )
 
 
 def load(spec: str | None) -> Project:

@@ -21,6 +21,7 @@ from trueup.errors import StateError
 from trueup.model.change import Change, Outcome
 from trueup.stores.memory import MemoryLedger
 from trueup.stores.sql import SqlStore, ledger
+from trueup.stores.sql.postgresql import PostgresqlStore
 from trueup.testing.ledgers import LedgerContract
 
 
@@ -35,6 +36,13 @@ class TestSqlite(LedgerContract):
     def make(self, tmp_path):
         numbers = count()
         return lambda clock: SqlStore(f"sqlite:///{tmp_path}/state{next(numbers)}.db", clock).ledger
+
+
+@pytest.mark.postgres
+class TestPostgresql(LedgerContract):
+    @pytest.fixture
+    def make(self, postgres_state):
+        return lambda clock: PostgresqlStore(postgres_state(), clock).ledger
 
 
 @pytest.fixture

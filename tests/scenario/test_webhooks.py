@@ -30,7 +30,7 @@ from trueup.model.row import State
 from trueup.project import Project
 from trueup.sides.memory import Memory
 from trueup.stores.base import DELIVERIES_KEPT_US
-from trueup.web.ingest import app
+from trueup.web.ingest import WAITING_MAX, app
 
 SECRET = "between the two of us"
 TIMED = Style(
@@ -176,6 +176,7 @@ def test_a_letter_that_can_t_be_kept_is_not_refused_for_good(wire: Wire, monkeyp
         (b'{"record": {"id": "seven"}}', 422),
         (b'{"record": {"id": 1, "no such column": 2}}', 422),
         (b'{"record": {"id": 1, "name": "\\ud800"}}', 422),
+        (b'{"record": {"id": 1, "\\ud800\\u0000\\n": 2}}', 422),
         (b'{"record": 5}', 422),
         (b'{"nothing": 1}', 422),
     ],
@@ -187,6 +188,12 @@ def test_what_makes_no_sense_is_refused_and_kept_whole(wire: Wire, body: bytes, 
     assert (letter.body, letter.status, letter.delivery, letter.whole) == (body, status, "d-9", True)
     assert letter.received_us == wire.project.clock.now_us()
     assert "authorization" not in letter.headers
+
+
+def test_an_action_that_not_every_store_can_hold_is_refused() -> None:
+    wire = Wire(School(action_field="status").adopted().project)
+    assert wire.send(b'{"record": {"id": 1, "status": "\\u0000"}}').status_code == 422
+    assert wire.send(b'{"record": {"id": 1, "status": "registered"}}').status_code == 200
 
 
 def test_a_sender_that_is_not_known_leaves_nothing_behind(wire: Wire, school: School) -> None:
@@ -298,6 +305,21 @@ def test_only_so_much_is_held_in_memory_at_once(school: School) -> None:
     assert wire.record(**person(1, name="x" * 200, v=10)).status_code == 503
     wire.app.state.ingest.bodies_max = 10_000
     assert wire.record(**person(1, name="x" * 200, v=10)).status_code == 200
+
+
+def test_only_so_many_events_wait(wire: Wire) -> None:
+    wire.app.state.ingest._waiting = WAITING_MAX
+    assert wire.record(**person(1, v=10)).status_code == 503
+    wire.app.state.ingest._waiting = WAITING_MAX - 1
+    assert wire.record(**person(1, v=10)).status_code == 200
+
+
+def test_a_body_that_does_not_end_is_given_up(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trueup.web.ingest.BODY_S", 0.2)
+    with served(wire.app) as port:
+        head = f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n".encode()
+        assert answer(port, head, iter([b"only this"])) == (408, 9)
+    assert wire.app.state.ingest._held == 0
 
 
 def test_a_dead_letter_keeps_the_beginning_of_a_large_body(school: School) -> None:
@@ -461,6 +483,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
+STRANGE = st.dictionaries(st.text(st.characters(), max_size=8), JSON, max_size=3).map(
+    lambda found: {"record": found | {"id": 1}}
+)
 RECORDS = st.fixed_dictionaries(
     {"record": st.fixed_dictionaries({}, optional=dict.fromkeys(("id", "name", "fee", "status", "v", "x"), JSON))}
 )
@@ -471,7 +496,7 @@ HEADERS = st.dictionaries(
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(body=st.binary(max_size=300) | JSON | RECORDS, headers=HEADERS, authentic=st.booleans())
+@given(body=st.binary(max_size=300) | JSON | RECORDS | STRANGE, headers=HEADERS, authentic=st.booleans())
 def test_no_request_makes_the_receiver_fail(wire: Wire, body: Any, headers: dict[str, str], authentic: bool) -> None:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     before = wire.project.archive.count_letters()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from school import School, key, person
 
 from trueup.project import Project
@@ -112,13 +114,15 @@ def test_duplicate_goes_to_review_and_nothing_is_written() -> None:
 def test_unlike_is_one_case_for_the_pair() -> None:
     """A replica that stores in capitals what it is given can't be made equal by writing again."""
     school = School().adopted()
-    put = school.replica.put
+    apply = school.replica.apply
 
-    @school.pair.on_change
-    def write(change, replica):  # type: ignore[no-untyped-def]
-        replica.put(change)
-        put({"id": change.values["id"], "name": change.values["name"].upper()})
+    def in_capitals(projection, writes):  # type: ignore[no-untyped-def]
+        return apply(projection, [replace(each, values=capitals(each.values)) for each in writes])
 
+    def capitals(values):  # type: ignore[no-untyped-def]
+        return {**values, "name": values["name"].upper()}
+
+    school.replica.apply = in_capitals  # type: ignore[method-assign]
     for at in (1, 2):
         school.authority.put({"id": at, "name": f"new{at}"})
     assert school.pair.run().counts["jobs_done"] == 2

@@ -106,7 +106,7 @@ def expected(values: list[object], kind: Kind, zone: ZoneInfo | None = None) -> 
 
 
 @given(columns_of(a_text), st.sampled_from(KINDS), st.sampled_from([None, BERLIN]))
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 def test_text_columns_are_parsed_as_the_reference_parses_them(
     values: list[object], kind: Kind, zone: ZoneInfo | None
 ) -> None:
@@ -145,7 +145,7 @@ _typed: list[tuple[pa.DataType, st.SearchStrategy[object]]] = [
 
 @pytest.mark.parametrize(("arrow", "values"), _typed, ids=[str(arrow) for arrow, _ in _typed])
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_typed_columns_give_the_reference_text_under_every_kind(
     arrow: pa.DataType, values: st.SearchStrategy[object], data: st.DataObject
 ) -> None:
@@ -156,6 +156,7 @@ def test_typed_columns_give_the_reference_text_under_every_kind(
 
 
 @given(columns_of(st.integers(-(2**63) + 1, 2**63 - 1)))
+@settings(deadline=None)
 def test_timestamps_of_any_year_are_values(us: list[int | None]) -> None:
     for kind, tz in ((TIMESTAMP, None), (INSTANT, "UTC")):
         array = pa.array(us, pa.int64()).cast(pa.timestamp("us", tz))
@@ -165,12 +166,14 @@ def test_timestamps_of_any_year_are_values(us: list[int | None]) -> None:
 
 
 @given(columns_of(st.integers(-(2**31), 2**31 - 1)))
+@settings(deadline=None)
 def test_dates_of_any_year_are_values(days: list[int | None]) -> None:
     array = pa.array(days, pa.int32()).cast(pa.date32())
     assert canonical_array(array, DATE).to_pylist() == [None if each is None else date_text(each) for each in days]
 
 
 @given(st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=1))
+@settings(deadline=None)
 def test_nanoseconds_are_rounded_half_up(ns: list[int]) -> None:
     array = pa.array(ns, pa.int64()).cast(pa.timestamp("ns"))
     right = [timestamp_text((each + 500) // 1000, aware=False) for each in ns]
@@ -195,6 +198,7 @@ def test_a_native_field_is_delivered_in_its_arrow_type_and_reads_back_as_text() 
 
 
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.text(max_size=6))] * 3), max_size=8))
+@settings(deadline=None)
 def test_digests_equal_the_reference(rows: list[tuple[str | None, ...]]) -> None:
     columns = [pa.array([row[at] for row in rows], pa.string()) for at in range(3)]
     assert digests(columns, len(rows)) == [digest_of(row) for row in rows]
@@ -202,6 +206,7 @@ def test_digests_equal_the_reference(rows: list[tuple[str | None, ...]]) -> None
 
 
 @given(st.lists(st.tuples(st.one_of(st.none(), st.text(max_size=6)), st.integers(-9, 9)), max_size=8))
+@settings(deadline=None)
 def test_key_texts_equal_the_reference(rows: list[tuple[str | None, int]]) -> None:
     columns = [pa.array([row[0] for row in rows], pa.string()), pa.array([row[1] for row in rows], pa.int64())]
     fields = [Field("a", "a", TEXT, native=True), Field("b", "b", INTEGER, native=True)]

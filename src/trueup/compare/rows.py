@@ -7,7 +7,7 @@ are fetched from where they were kept, judged field by field, and told apart. Me
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, Final
 
@@ -63,7 +63,13 @@ def _read_both(left: tuple[Side, Stage], right: tuple[Side, Stage], progress: Pr
             progress(rows)
 
     def read(side: Side, stage: Stage) -> None:
-        stage.fill(side.scan(stage.shape.projection), advance)
+        batches = side.scan(stage.shape.projection)
+        try:
+            stage.fill(batches, advance)
+        finally:
+            # A scan that is not read to its end must not hold its connection until somebody collects it.
+            if isinstance(batches, Generator):
+                batches.close()
 
     with ThreadPoolExecutor(2, thread_name_prefix="trueup-read") as pool:
         futures: list[Future[None]] = [pool.submit(read, *each) for each in (left, right)]
@@ -145,22 +151,15 @@ class _Rows:
             self._workspace.run(_wanted_with_duplicates(side, other))
         else:
             self._workspace.run(f"CREATE TABLE {side}_wanted AS SELECT o, 1::BIGINT AS i, n FROM odd_{side}")
-        shape, name = stage.shape, f"values_{side}"
         place: dict[str, Array] = {"o": pa.array([], pa.int64()), "i": pa.array([], pa.int64())}
-        create = f"CREATE TABLE {side}_fetched AS FROM {name} LIMIT 0"
-        self._workspace.insert(create, name, _beside(place, shape.empty()))
-        for start, chunk in stage.spool.batches():
-            found = list(
-                self._workspace.batches(
-                    f"SELECT o, i, n - $first AS at FROM {side}_wanted WHERE n BETWEEN $first AND $last",
-                    BATCH_ROWS,
-                    {"first": start, "last": start + chunk.num_rows - 1},
-                )
-            )
-            for few in found:
+        self._workspace.insert(
+            f"CREATE TABLE {side}_fetched AS FROM chunk LIMIT 0", _beside(place, stage.shape.empty())
+        )
+        as_read = f"SELECT o, i, n FROM {side}_wanted ORDER BY n"
+        with self._workspace.inserts(f"INSERT INTO {side}_fetched FROM chunk") as insert:
+            for few in self._workspace.batches(as_read, BATCH_ROWS):
                 place = {"o": few.column("o"), "i": few.column("i")}
-                picked = _beside(place, chunk.take(few.column("at")))
-                self._workspace.insert(f"INSERT INTO {side}_fetched FROM {name}", name, picked)
+                insert(_beside(place, stage.spool.take(few.column("n"))))
         # In key order, so that those of a range of keys lie together.
         self._workspace.run(f"CREATE TABLE {side}_values AS FROM {side}_fetched ORDER BY o, i")
         self._workspace.run(f"DROP TABLE {side}_fetched")
@@ -186,7 +185,7 @@ class _Rows:
                 counted[field.name] += pc.sum(pc.invert(equal)).as_py() or 0
             lists = pa.array(_changed(columns, batch.num_rows), pa.list_(pa.int16()))
             judged = pa.table({"o": batch.column("o"), "fields": lists, "gone": hidden})
-            self._workspace.insert("INSERT INTO changed FROM judged", "judged", judged)
+            self._workspace.insert("INSERT INTO changed FROM chunk", judged)
             tolerated += pc.sum(pc.and_(pc.equal(pc.list_value_length(lists), 0), pc.invert(hidden))).as_py() or 0
         self.differing = counted
         return tolerated
@@ -203,7 +202,7 @@ def in_order(keys: list[str]) -> str:
     return ", ".join(f"{key} NULLS FIRST" for key in keys)
 
 
-def _beside(place: dict[str, Array], records: pa.RecordBatch) -> pa.Table:
+def _beside(place: dict[str, Array], records: pa.RecordBatch | pa.Table) -> pa.Table:
     return pa.table({**place, **dict(zip(records.schema.names, records.columns, strict=True))})
 
 

@@ -74,16 +74,17 @@ class Stage:
         self._workspace = workspace
         self._absent_when = absent_when or {}
         hashed = self._hashed(self.shape.empty(), 0)
-        self._select = f"SELECT {', '.join(self.shape.keys)}, {hash_sql(hashed.schema)} AS h, n FROM chunk_{name}"
-        self._workspace.insert(f'CREATE TABLE "{name}" AS {self._select} LIMIT 0', f"chunk_{name}", hashed)
+        self._select = f"SELECT {', '.join(self.shape.keys)}, {hash_sql(hashed.schema)} AS h, n FROM chunk"
+        self._workspace.insert(f'CREATE TABLE "{name}" AS {self._select} LIMIT 0', hashed)
 
     def fill(self, batches: Iterable[pa.RecordBatch], progress: Callable[[int], None]) -> None:
         """Reads a scan to its end."""
-        for chunk in self._chunks(batches):
-            starts = self.spool.append(chunk)
-            hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
-            self._workspace.insert(f'INSERT INTO "{self.name}" {self._select}', f"chunk_{self.name}", hashed)
-            progress(hashed.num_rows)
+        with self._workspace.inserts(f'INSERT INTO "{self.name}" {self._select}') as insert:
+            for chunk in self._chunks(batches):
+                starts = self.spool.append(chunk)
+                hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
+                insert(hashed)
+                progress(hashed.num_rows)
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         waiting: list[pa.RecordBatch] = []

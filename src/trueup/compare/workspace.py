@@ -6,16 +6,20 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute
 
+from trueup.compare.judge import Array
 from trueup.errors import TrueupError
 
+pc: Any = pyarrow.compute
 # Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
 CHUNK_ROWS: Final = 131_072
 CHUNK_BYTES: Final = 16 * 1024 * 1024
@@ -56,6 +60,8 @@ class Workspace:
                 "temp_directory": str(self.path / "spill"),
                 "preserve_insertion_order": False,
                 "autoinstall_known_extensions": False,
+                # The tables live for seconds, and hashes do not get smaller.
+                "force_compression": "uncompressed",
             },
         )
 
@@ -87,11 +93,28 @@ class Workspace:
                     return
                 yield batch
 
-    def insert(self, sql: str, name: str, chunk: pa.RecordBatch | pa.Table) -> None:
-        """Runs one statement that reads `chunk` under the name `name`."""
-        with _room(), self._connection.cursor() as cursor:
-            cursor.register(name, chunk)
-            cursor.execute(sql)
+    def insert(self, sql: str, chunk: pa.RecordBatch | pa.Table) -> None:
+        """Runs one statement that reads from `chunk`."""
+        with self.inserts(sql) as insert:
+            insert(chunk)
+
+    @contextmanager
+    def inserts(self, sql: str) -> Iterator[Callable[[pa.RecordBatch | pa.Table], None]]:
+        """Runs one statement that reads from `chunk` for one chunk after the other, all in one transaction.
+
+        In a transaction each, every chunk would wait for the disk.
+        """
+        with self._connection.cursor() as cursor:
+
+            def insert(chunk: pa.RecordBatch | pa.Table) -> None:
+                # DuckDB finds the variable by its name. A registered chunk would live as long as the transaction.
+                with _room():
+                    cursor.execute(sql)
+
+            cursor.begin()
+            yield insert
+            with _room():
+                cursor.commit()
 
     def close(self) -> None:
         """Closes the database and removes the directory; safe to call twice."""
@@ -108,33 +131,41 @@ class Spool:
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._name = directory, name
-        self._files = 0
+        # The number of each file's first record.
+        self._starts: list[int] = []
         self.rows = 0
 
     def append(self, batches: list[pa.RecordBatch]) -> list[int]:
         """Keeps batches of one schema; answers the number of each one's first record."""
         starts = []
-        with (
-            _room(),
-            pa.OSFile(str(self._path(self._files)), "wb") as file,
-            pa.ipc.new_file(file, batches[0].schema) as to,
-        ):
+        path = str(self._path(len(self._starts)))
+        self._starts.append(self.rows)
+        with _room(), pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, batches[0].schema) as to:
             for batch in batches:
                 to.write_batch(batch)
                 starts.append(self.rows)
                 self.rows += batch.num_rows
-        self._files += 1
         return starts
 
-    def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Every batch with the number of its first record."""
-        start = 0
-        for at in range(self._files):
+    def batches(self, first: int = 0, last: int | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Every batch that holds one of the records `first` to `last`, with the number of its first record."""
+        last = self.rows - 1 if last is None else last
+        for at in range(bisect_right(self._starts, first) - 1 if self._starts else 0, bisect_right(self._starts, last)):
+            start = self._starts[at]
             with pa.memory_map(str(self._path(at))) as file, pa.ipc.open_file(file) as opened:
                 for index in range(opened.num_record_batches):
                     batch = opened.get_batch(index)
-                    yield start, batch
+                    if start <= last and first < start + batch.num_rows:
+                        yield start, batch
                     start += batch.num_rows
+
+    def take(self, numbers: Array) -> pa.Table:
+        """The records with these numbers, of which there is at least one, and which ascend."""
+        found = []
+        for start, batch in self.batches(numbers[0].as_py(), numbers[-1].as_py()):
+            mine = pc.and_(pc.greater_equal(numbers, start), pc.less(numbers, start + batch.num_rows))
+            found.append(batch.take(pc.subtract(numbers.filter(mine), start)))
+        return pa.Table.from_batches(found)
 
     def _path(self, at: int) -> Path:
         return self._directory / f"{self._name}-{at:06}.arrow"

@@ -16,7 +16,7 @@ from trueup.model.outcome import Reject
 from trueup.model.record import Found
 from trueup.model.row import Claim
 from trueup.pair import Handler, Handlers
-from trueup.ports import Ledger, WritableSide, Write
+from trueup.ports import Ledger, WritableSide, Write, Written
 
 
 class BoundReplica:
@@ -25,6 +25,7 @@ class BoundReplica:
     def __init__(self, records: Records, ledger: Ledger, claim: Claim, state: State, expect: str | None) -> None:
         self._records, self._ledger, self._claim, self._state = records, ledger, claim, state
         self._expect = expect
+        self.written: Written | None = None
 
     def put(self, change: Change) -> None:
         """Writes the change's values; the worker tries again where the replica moved meanwhile."""
@@ -51,6 +52,7 @@ class BoundReplica:
         [written] = side.apply(self._records.replica, [Write(change.key, values, self._expect, change.id)])
         if not written.landed:
             raise Moved
+        self.written = written
         self._expect = "" if written.replica is None else written.replica.token
 
 
@@ -75,8 +77,11 @@ def call_handler(
     state: State,
     observed: Found | None,
     expect: str,
-) -> None:
-    """Runs the handler of the state's action; raises what it raises, or the outcome it returns."""
+) -> Written | None:
+    """Runs the handler of the state's action; raises what it raises, or the outcome it returns.
+
+    Answers what the replica said to the last write through `replica`; None where the handler wrote by other means.
+    """
     handler = handlers.find(state.action)
     replica = BoundReplica(records, ledger, claim, state, expect if observed is not None else "")
     change = performed(claim.change, state)
@@ -84,11 +89,12 @@ def call_handler(
         if not isinstance(records.pair.replica, WritableSide):
             raise Reject(f"action {state.action} has no handler")
         replica.delete(change) if state.absent else replica.put(change)
-        return
+        return replica.written
     arguments = (change, replica) if takes_replica(handler.call) else (change,)
     answered = call(handler.call, arguments, ledger, [claim], records.pair.lease_us)
     if isinstance(answered, Exception):
         raise answered
+    return replica.written
 
 
 def call_batch(handler: Handler, records: Records, ledger: Ledger, jobs: Sequence[tuple[Claim, State]]) -> list[Any]:

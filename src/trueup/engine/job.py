@@ -36,13 +36,15 @@ MOVED = "the replica moved between our read and our write"
 class Job:
     """One claimed record on its way: what the authority says, what the replica holds, how it ended.
 
-    expect: the token a permitted write must still find. ending: set once it is decided.
+    expect: the token a permitted write must still find. written: what the replica answered to a handler's write.
+    ending: set once it is decided.
     """
 
     claim: Claim
     state: State
     replica: Found | None = None
     expect: str = ""
+    written: Written | None = None
     ending: Finish | None = None
 
     @property
@@ -175,6 +177,9 @@ class JobBatch:
                 self._ask(job, drift)
 
     def _ask(self, job: Job, drift: str) -> None:
+        """Opens a case; not where the lease was lost, since what was found may be the next holder's write."""
+        if not self.ledger.renew([job.claim], self.pair.lease_us)[0]:
+            return
         case = Case(
             pair=self.pair.name,
             key=job.key,
@@ -242,7 +247,7 @@ class JobBatch:
     # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
 
     def _handle(self, jobs: Sequence[Job]) -> None:
-        """Runs the handlers, then reads back what the replica made of it."""
+        """Runs the handlers, then reads back what the replica made of it where it has not said so itself."""
         waiting = list(jobs)
         performed: list[Job] = []
         while waiting:
@@ -261,9 +266,10 @@ class JobBatch:
             except Exception as error:
                 for job in held:
                     job.ending = self._failed(job.claim, error)
-        replicas = self.records.read_replica([job.key for job in performed])
+        # What a person writes after our write must not be taken for what the replica made of it.
+        replicas = self.records.read_replica([job.key for job in performed if job.written is None])
         for job in performed:
-            self._done(job, replicas.get(job.key))
+            self._done(job, replicas.get(job.key) if job.written is None else job.written.replica)
 
     def _next_group(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """The first job, and those right behind it that its batch handler takes with it."""
@@ -280,7 +286,9 @@ class JobBatch:
         handler = self.handlers.find(jobs[0].state.action)
         if handler is None or handler.batch is None:
             [job] = jobs
-            call_handler(self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect)
+            job.written = call_handler(
+                self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect
+            )
             return [job]
         outcomes = call_batch(handler, self.records, self.ledger, [(job.claim, job.state) for job in jobs])
         for job, outcome in zip(jobs, outcomes, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 def digest_of(texts: Iterable[str | None]) -> str:
@@ -23,3 +24,17 @@ def digest_of(texts: Iterable[str | None]) -> str:
             encoded = text.encode("utf-8", "surrogatepass")
             framed += b"%d:%s" % (len(encoded), encoded)
     return hashlib.md5(framed, usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class HashSum:
+    """All records of a side in three numbers, taken where they are.
+
+    count: records. total: sum of their hashes over key and fields; under one function, records whose canonical
+    values differ have different hashes (up to chance). function: the hash function by name, down to the columns'
+    types, a probe of the engine's own hash and whatever else bears on it: equal names mean equal functions.
+    """
+
+    count: int
+    total: int
+    function: str

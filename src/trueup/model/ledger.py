@@ -266,13 +266,15 @@ def _finish_done(row: Row, ended: Finish, now_us: int) -> None:
     row.last_error = row.waits_for = None
     if row.wish == held.change.wish:
         _clear_wish(row)
-        unversioned_absence = ended.absent and held.change.version is None
-        if unversioned_absence or _below(row.done_version, row.high):
+        # Only a delete that brought a version says when the record went; an absence that was merely found does not.
+        undated = ended.absent and (held.change.action != DELETE or held.change.version is None)
+        if undated or _below(row.done_version, row.high):
             row.unordered = True
     else:
         row.due_at, row.tries = now_us, 0
     if ended.result == "done" and row.done_version is not None and not _below(row.done_version, row.high):
-        row.unordered = row.unordered and ended.absent and held.change.version is None
+        # Nor does it say that the absence is still the one that the version speaks of: what was unordered stays so.
+        row.unordered = row.unordered and ended.absent
         row.high = row.done_version
 
 

@@ -11,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -68,23 +67,24 @@ class RowLedger(ABC):
     clock: the store's clock, by default this machine's. Waiting goes through it where it is given.
     """
 
+    # How often a waiting thread asks for the store's version; of a store that calls, hardly ever.
+    _poll_s: float = POLL_S
+
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock
         self._offered = threading.Condition()
         self._seen = threading.local()
 
     @abstractmethod
-    def _transaction(self, connection: Any = None) -> AbstractContextManager[Transaction]:
-        """Begins a writing transaction: kept where its block ends, undone where it raises."""
+    def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
+        """What `work` answers in a transaction that is kept, or undone where `work` raises.
+
+        A store that can lose a transaction runs `work` again, from the start.
+        """
 
     @abstractmethod
     def _version(self) -> int:
         """A number that changes whenever anybody changes the store."""
-
-    def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
-        """What `work` answers in one transaction. A store that can lose one runs `work` again, from the start."""
-        with self._transaction(connection) as transaction:
-            return work(transaction)
 
     def now_us(self) -> int:
         """The store's clock."""
@@ -178,7 +178,7 @@ class RowLedger(ABC):
         deadline_us = self._waited_us() + int(timeout_s * 1_000_000)
         with self._offered:
             while self._version() == seen and (left_us := deadline_us - self._waited_us()) > 0:
-                pause_s = min(left_us / 1_000_000, POLL_S)
+                pause_s = min(left_us / 1_000_000, self._poll_s)
                 if self._clock is None:
                     self._offered.wait(pause_s)
                 else:

@@ -81,9 +81,12 @@ class Gathering(Generic[_In, _Out]):
         try:
             answers = self._together([item for call in calls for item in call.items])
         except BaseException as error:
-            if len(calls) == 1 or not isinstance(error, Exception):
-                for call in calls:
-                    call.error = error
+            if len(calls) == 1:
+                calls[0].error = error
+                return
+            if not isinstance(error, Exception):  # this thread is told to end; the others go on
+                self._answer(calls[1:])
+                calls[0].error = error
                 return
             for call in calls:
                 self._answer([call])

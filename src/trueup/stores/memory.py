@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from trueup.errors import StateError
 from trueup.model.case import Case
@@ -19,8 +19,10 @@ from trueup.model.row import Row, State
 from trueup.model.run import Run
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
-from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger
+from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger, Transaction
 from trueup.stores.history import ENTRIES_KEPT, Note
+
+_T = TypeVar("_T")
 
 
 class MemoryLedger(RowLedger):
@@ -47,6 +49,10 @@ class MemoryLedger(RowLedger):
             transaction = _MemoryTransaction(self, self.now_us())
             yield transaction
             transaction.commit()
+
+    def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
+        with self._transaction(connection) as transaction:
+            return work(transaction)
 
     def _version(self) -> int:
         return self._changes
@@ -93,6 +99,16 @@ class MemoryLedger(RowLedger):
         """(time, what, detail) of one record, oldest first."""
         with self._lock:
             return list(self._history.get((pair, key), ()))[-limit:]
+
+    def prune(self, older_than_us: int) -> int:
+        """Forgets histories before that time; answers how many entries."""
+        with self._lock:
+            pruned = 0
+            for entries in self._history.values():
+                while entries and entries[0][0] < older_than_us:
+                    entries.popleft()
+                    pruned += 1
+            return pruned
 
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""

@@ -33,7 +33,7 @@ BODIES_MAX: Final = 64 << 20
 BODY_S: Final = 30.0
 RETRY_S: Final = 2
 # Deliveries that are made durable together, and those that may wait for a turn.
-THREADS: Final = 32
+THREADS: Final = 64
 WAITING_MAX: Final = 2_000
 _CREDENTIALS: Final = {"authorization", "proxy-authorization", "cookie"}
 _log = logging.getLogger(__name__)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from trueup.errors import BadInput
 from trueup.model.kinds import Column
 from trueup.model.record import Field
 from trueup.sides.scanning import column_of
 
+# The kernels take Python values where their type stubs only know Arrow scalars.
+pc: Any = pyarrow.compute
 CHUNK_ROWS = 65_536
 
 
@@ -110,6 +112,12 @@ class PythonValues:
 
 def _is_half(value: object) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in str(value))
+
+
+def numbered(start: int, rows: int) -> pa.Array[Any]:
+    """The numbers of so many records from `start` on; int64."""
+    answer: pa.Array[Any] = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows), start=start - 1)
+    return answer
 
 
 def first_true(mask: pa.Array[Any]) -> int | None:

@@ -21,7 +21,7 @@ import pyarrow.csv
 
 from trueup.errors import BadInput, ConfigError, SchemaError
 from trueup.model.kinds import TEXT, Column
-from trueup.sides.files.chunk import CHUNK_ROWS, Chunk
+from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, numbered
 from trueup.sides.files.numerals import Numerals, TextValues
 from trueup.sides.files.opening import utf8
 
@@ -87,11 +87,10 @@ class Delimited:
             for batch in self._batches(body, header):
                 for start in range(0, batch.num_rows, CHUNK_ROWS):
                     some = batch.slice(start, CHUNK_ROWS)
-                    places = pa.array(range(place, place + some.num_rows), pa.int64())
                     values = {
                         name: TextValues(some.column(header.index(name)), self.numerals, self.zone) for name in names
                     }
-                    yield Chunk(self, path, places, values)
+                    yield Chunk(self, path, numbered(place, some.num_rows), values)
                     place += some.num_rows
         except (pa.ArrowInvalid, _MalformedError) as failure:
             raise self._explained(path, len(header)) from failure

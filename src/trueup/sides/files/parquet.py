@@ -17,7 +17,7 @@ from trueup.model import kinds
 from trueup.model.columns import delivered
 from trueup.model.kinds import Column, Kind
 from trueup.model.record import Field
-from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, PythonValues, UnfitError
+from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, PythonValues, UnfitError, numbered
 from trueup.sides.files.opening import head, unreadable
 
 
@@ -69,7 +69,7 @@ class Parquet:
             own = {name: file.schema_arrow.names[known.index(name)] for name in names}
             for batch in _batches(path, file, list(own.values())):
                 columns = {name: ArrowValues(batch.column(old), self.zone) for name, old in own.items()}
-                yield Chunk(self, path, pa.array(range(place, place + batch.num_rows), pa.int64()), columns)
+                yield Chunk(self, path, numbered(place, batch.num_rows), columns)
                 place += batch.num_rows
 
     def line(self, path: Path, place: int) -> str:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import httpx2
 
@@ -35,14 +35,14 @@ class Bearer:
 class OAuth2ClientCredentials:
     """A token that is fetched with a client's id and secret, before the old one runs out and when it is refused.
 
-    secret_in: where the token service wants id and secret, in the `header` (basic) or in the `body`.
+    in_body: whether the token service wants id and secret in the body; else they go into a basic header.
     """
 
     token_url: str
     client_id: str
     client_secret: str = field(repr=False)
     scope: str = ""
-    secret_in: Literal["header", "body"] = "header"
+    in_body: bool = False
 
 
 Auth = Basic | Bearer | OAuth2ClientCredentials
@@ -51,7 +51,9 @@ Auth = Basic | Bearer | OAuth2ClientCredentials
 class Credentials(Protocol):
     """What calls ask of a declaration above."""
 
-    advice: str
+    @property
+    def advice(self) -> str:
+        """What a person does where the system refuses the caller."""
 
     def headers(self, client: httpx2.Client) -> Mapping[str, str]:
         """The headers that say who calls; may fetch a token."""
@@ -123,9 +125,8 @@ class Tokens:
     def _fetched(self, client: httpx2.Client) -> tuple[str, float]:
         form = {"grant_type": "client_credentials"}
         form |= {"scope": self._auth.scope} if self._auth.scope else {}
-        in_header = self._auth.secret_in == "header"
-        form |= {} if in_header else {"client_id": self._id, "client_secret": self._secret}
-        headers = _basic(f"{_form(self._id)}:{_form(self._secret)}") if in_header else {}
+        form |= {"client_id": self._id, "client_secret": self._secret} if self._auth.in_body else {}
+        headers = {} if self._auth.in_body else _basic(f"{_form(self._id)}:{_form(self._secret)}")
         place = f"the token service at {self._url.host}"
         try:
             response = client.post(self._url, data=form, headers={"Accept": "application/json", **headers})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -116,15 +117,15 @@ class Calls:
         at_once: int,
         throttled: Throttled,
     ) -> None:
-        self.who, self.url, self.gate = who, url, None
+        self.who, self.url = who, url
+        self.gate: Gate | None = None
         self._headers, self.credentials, self._throttled = dict(headers), credentials, throttled
         self._timeout_s, self.at_once = timeout_s, at_once
+        self._lock = threading.Lock()
         self._client: httpx2.Client | None = None
         self._clock: tuple[int, float] | None = None
         # Its lines hold whole addresses, and an address may hold an API key.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-    gate: Gate | None
 
     def send(
         self,
@@ -163,15 +164,16 @@ class Calls:
 
     def close(self) -> None:
         """Gives back connections; a later call opens new ones."""
-        client, self._client = self._client, None
+        with self._lock:
+            client, self._client = self._client, None
         if client is not None:
             client.close()
 
     def _connected(self) -> httpx2.Client:
-        if self._client is None:
-            limits = httpx2.Limits(max_connections=self.at_once + 1, max_keepalive_connections=self.at_once + 1)
-            self._client = httpx2.Client(timeout=self._timeout_s, limits=limits)
-        return self._client
+        with self._lock:
+            if self._client is None:
+                self._client = httpx2.Client(timeout=self._timeout_s)
+            return self._client
 
     def _send(self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: str | None) -> Answer:
         for renewed in (False, True):

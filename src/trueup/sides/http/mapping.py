@@ -128,6 +128,8 @@ class Shape:
             for item in items:
                 self._check(item)
         found = self._fields or {name: None for item in items for name in item}
+        if items and (lost := [name for name in self.key if name not in found]):
+            raise scanning.missing_column(lost[0], list(found), self.label)
         columns = []
         for name in dict.fromkeys([*self._declared, *found]):
             values = [self.value(item, name) for item in items]
@@ -191,14 +193,22 @@ class Shape:
 
     def found(self, item: Any, projection: Projection, token: str = "") -> Found:
         """One record. token: its ETag, if it has one that writes may name."""
-        values = {
-            field.name: self._text(self.value(item, field.source), self._own(field), field)
-            for field in projection.columns
-        }
+        values = {field.name: self.text_of(item, field) for field in projection.columns}
         version = None
         if projection.version is not None:
             version = version_of(values[projection.version.name], projection.version.kind)
         return scanning.found(projection, values, version, token)
+
+    def text_of(self, item: Any, field: Field) -> str | None:
+        """One canonical text of a record."""
+        return self._text(self.value(item, field.source), self._own(field), field)
+
+    def missing_key(self, projection: Projection, key: str, item: Mapping[str, Any]) -> dict[str, Any]:
+        """The key parts, as raw values, that a record which was asked for by key leaves out."""
+        if self._fields is not None:
+            return {}
+        texts = self.keyed(projection, key)
+        return {each.source: texts[each.name] for each in projection.key if each.source not in item}
 
     def _own(self, field: Field) -> Kind:
         """The declared kind, which a value is read under first; of what is merely inferred, only JSON matters."""
@@ -215,18 +225,13 @@ class Shape:
 
     # Writing.
 
-    def written(
-        self, projection: Projection, values: Mapping[str, str | None], given: Mapping[str, Kind]
-    ) -> dict[tuple[str, ...], Any]:
-        """JSON values by place. values: canonical texts by field name; given: their kinds where not the projection's."""
+    def written(self, projection: Projection, values: Mapping[str, str | None]) -> dict[tuple[str, ...], Any]:
+        """JSON values by place. values: canonical texts by field name."""
         by_name = {field.name: field for field in projection.columns}
         answer = {}
         for name, text in values.items():
-            if name not in by_name:
-                raise scanning.missing_column(name, list(by_name), f"the projection of {self.label}")
             field, own = by_name[name], self.kind(by_name[name])
-            own_text = scanning.respelled(text, given.get(name, field.kind), own)
-            answer[self.place(field.source)] = json_value(own_text, own)
+            answer[self.place(field.source)] = json_value(scanning.respelled(text, field.kind, own), own)
         return answer
 
     def keyed(self, projection: Projection, key: str) -> dict[str, str | None]:

@@ -32,7 +32,13 @@ class Paging:
 
     @staticmethod
     def of(
-        style: Style, step: str | None, size_param: str | None, size: int, first: int, next_: str | None, total: str | None
+        style: Style,
+        step: str | None,
+        size_param: str | None,
+        size: int,
+        first: int,
+        next_: str | None,
+        total: str | None,
     ) -> Paging:
         """Checks a declaration; ConfigError."""
         if style not in STYLES:
@@ -216,7 +222,7 @@ class _ByOffset(_Walk):
         super().__init__(*args)
         self.asked = self.idle = 0
         self.last: str | None = None
-        self.lost = self.stepped = False
+        self.begun = self.lost = self.stepped = False
 
     def fresh(self, items: list[Any]) -> list[Any]:
         keys = [self.key_of(item) for item in items]
@@ -238,11 +244,12 @@ class _ByOffset(_Walk):
             if self.asked == 0 or self.idle > _STEPS_BACK:
                 raise Drift("records moved between its pages")
             self.asked = max(0, self.asked - self.size // 2)
-        elif self.last is None or self.whole() or (len(items) == 1 and self.asked and not stepped):
+        elif self.last is None or self.whole() or (len(items) == 1 and self.begun and not stepped):
             return None
         else:
             self.idle = self.idle + 1 if stepped else 0
             self.asked += len(items) - 1
+        self.begun = True
         return self.url(**{self.paging.step: str(self.asked)})
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import httpx2
 import pyarrow as pa
@@ -57,7 +56,6 @@ class Reader:
         self.by_key, self.base = by_key, base
         # Whether the latest single answer brought an ETag; None before the first.
         self.saw_etag: bool | None = None
-        self._lock = threading.Lock()
 
     # Everything.
 
@@ -137,6 +135,11 @@ class Reader:
             return None
         raise mismatch(self.calls.who, key)
 
+    def as_read(self, projection: Projection, seen: Seen) -> Found:
+        """The record as `read` would answer it: of many at a time, no ETags are known."""
+        by_many = self.by_key.keys_param is not None and len(projection.key) == 1
+        return self.shape.found(seen.raw, projection) if by_many else seen.found
+
     def url_of(self, projection: Projection, key: str) -> httpx2.URL:
         """The address of a record; SideError where none can name it."""
         url = self._address(projection, key)
@@ -158,14 +161,12 @@ class Reader:
             return None
         if not answer.ok:
             raise answer.failure(f"the record {key}", self.calls.credentials.advice)
+        self.saw_etag = bool(self._etag(answer))
         return self.seen(projection, key, answer)
 
     def _etag(self, answer: Answer) -> str:
         etag = str(answer.headers.get("etag", "")) if self.by_key.etag else ""
-        if etag.startswith("W/") and self.by_key.etag != "weak":
-            etag = ""
-        self.saw_etag = bool(etag)
-        return etag
+        return "" if etag.startswith("W/") and self.by_key.etag != "weak" else etag
 
     def _listable(self, projection: Projection, key: str) -> bool:
         parts = addressed(projection, key)
@@ -191,7 +192,7 @@ class Reader:
 class _Spool:
     """Batches on disk, until it is known that they are all."""
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+    def __init__(self, file: Any, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
         self._writer: pa.RecordBatchStreamWriter | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -13,12 +13,12 @@ from trueup.model.record import Found, Projection
 from trueup.ports import Write, Written
 from trueup.sides.http import calls as calling
 from trueup.sides.http.calls import Answer, Unanswered
-from trueup.sides.http.mapping import dumped, overlaid
+from trueup.sides.http.mapping import Shape, dumped, overlaid
 from trueup.sides.http.read import Reader, Seen
-from trueup.sides.scanning import missing_column, respelled
+from trueup.sides.scanning import missing_column
 
 _TRIES: Final = 3
-_REFUSED: Final = (409, 412)
+REFUSED: Final = (409, 412)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class Writer:
             looked = self._must_look(write)
             before = self.reader.look(projection, write.key) if looked else None
             if lost is not None and looked and is_wanted(projection, write, before):
-                return Written(write.key, landed=True, replica=_found(before))
+                return Written(write.key, landed=True, replica=self._as_read(projection, before))
             if looked and not expected(write, before, projection):
-                return Written(write.key, landed=False, replica=_found(before))
+                return Written(write.key, landed=False, replica=self._as_read(projection, before))
             if looked and before is None and write.values is None:
                 return Written(write.key, landed=True, replica=None)
             call = self._call(projection, write, before, exists=before is not None or _is_etag(write.expect))
@@ -83,7 +83,7 @@ class Writer:
                     return Written(write.key, landed=True, replica=self._read_back(projection, write))
                 if not (expected(write, after, projection) if write.expect is not None else _same(before, after)):
                     return Written(write.key, landed=False, replica=self._read_back(projection, write))
-                if call.method in ("POST", "PATCH") and not write.id:
+                if call.method == "POST" and not write.id:
                     raise
                 lost = error
                 continue
@@ -100,7 +100,8 @@ class Writer:
         if write.values is None:
             return write.expect is not None and not _is_etag(write.expect)
         if write.expect == "":
-            return not (self.reader.by_key.etag and self.methods.create == "PUT")
+            # If-None-Match is trusted only where ETags were met.
+            return not (self.reader.saw_etag and self.methods.create == "PUT")
         return not _is_etag(write.expect) or self.methods.update == "PUT"
 
     def _call(self, projection: Projection, write: Write, before: Seen | None, *, exists: bool) -> _Call:
@@ -110,25 +111,16 @@ class Writer:
             headers |= {"If-Match": etag} if etag else {}
             return _Call(self.methods.delete, self.reader.url_of(projection, write.key), headers, None)
         headers["Content-Type"] = "application/json"
-        kinds = write.kinds or {}
         if exists:
             headers |= {"If-Match": etag} if etag else {}
-            values = {name: text for name, text in write.values.items() if name not in self._key_names(projection)}
-            placed = self.shape.written(projection, values, kinds)
+            placed = self.shape.written(projection, without_key(projection, write))
             whole = before.raw if before is not None and self.methods.update == "PUT" else {}
             url = self.reader.url_of(projection, write.key)
             return _Call(self.methods.update, url, headers, dumped(overlaid(whole, placed)))
         headers |= {"If-None-Match": "*"} if self.reader.by_key.etag else {}
-        keyed = self.shape.written(projection, self.shape.keyed(projection, write.key), {})
-        rest = {name: text for name, text in write.values.items() if name not in self._key_names(projection)}
-        body = overlaid({}, {**keyed, **self.shape.written(projection, rest, kinds)})
         in_list = self.methods.create == "POST"
         url = httpx2.URL(self.reader.base) if in_list else self.reader.url_of(projection, write.key)
-        return _Call(self.methods.create, url, headers, dumped(body))
-
-    @staticmethod
-    def _key_names(projection: Projection) -> frozenset[str]:
-        return frozenset(field.name for field in projection.key)
+        return _Call(self.methods.create, url, headers, dumped(whole_record(self.shape, projection, write)))
 
     def _judged(
         self, projection: Projection, write: Write, answer: Answer, *, again: bool, call: _Call
@@ -139,7 +131,7 @@ class Writer:
         gone = answer.status in self.reader.by_key.gone and "If-None-Match" not in call.headers
         if gone and write.values is None and (again or write.expect is None):
             return Written(write.key, landed=True, replica=None)
-        if answer.status not in _REFUSED and not (gone and call.method not in ("POST",)):
+        if answer.status not in REFUSED and not (gone and call.method != "POST"):
             raise answer.failure(f"{call.method} of the record {write.key}", self.calls.credentials.advice)
         if write.expect is None and not again:
             return None
@@ -152,9 +144,12 @@ class Writer:
             return None
         if self.methods.answers_with_record and write.values is not None and answer.body.strip():
             seen = self.reader.seen(projection, write.key, answer)
-            if seen is not None and (seen.etag or not self.reader.by_key.etag or not self.reader.saw_etag):
-                return seen.found
+            if seen is not None and (seen.etag or not self.reader.saw_etag):
+                return self.reader.as_read(projection, seen)
         return self._read_back(projection, write)
+
+    def _as_read(self, projection: Projection, seen: Seen | None) -> Found | None:
+        return None if seen is None else self.reader.as_read(projection, seen)
 
     def _read_back(self, projection: Projection, write: Write) -> Found | None:
         return self.reader.read(projection, [write.key]).get(write.key)
@@ -166,6 +161,18 @@ def check_names(projection: Projection, write: Write, label: str) -> None:
     for name in write.values or ():
         if name not in names:
             raise missing_column(name, names, f"the projection of {label}")
+
+
+def without_key(projection: Projection, write: Write) -> dict[str, str | None]:
+    """The texts of a put that are not part of the key."""
+    key = {field.name for field in projection.key}
+    return {name: text for name, text in (write.values or {}).items() if name not in key}
+
+
+def whole_record(shape: Shape, projection: Projection, write: Write) -> dict[str, Any]:
+    """The JSON object of a put, key included."""
+    texts = {**shape.keyed(projection, write.key), **without_key(projection, write)}
+    return overlaid({}, shape.written(projection, texts))
 
 
 def expected(write: Write, seen: Seen | None, projection: Projection) -> bool:
@@ -187,13 +194,10 @@ def is_wanted(projection: Projection, write: Write, seen: Seen | None) -> bool:
     if write.values is None or seen is None:
         return write.values is None and seen is None
     by_name = {field.name: field for field in projection.columns}
-    kinds = write.kinds or {}
-    for name, text in write.values.items():
-        field = by_name[name]
-        meant = respelled(text, kinds.get(name, field.kind), field.kind)
-        if not field.rule.same(meant, seen.found.values[name], field.kind):
-            return False
-    return True
+    return all(
+        by_name[name].rule.same(text, seen.found.values[name], by_name[name].kind)
+        for name, text in write.values.items()
+    )
 
 
 def _is_etag(token: str | None) -> bool:
@@ -204,7 +208,3 @@ def _same(before: Seen | None, after: Seen | None) -> bool:
     if before is None or after is None:
         return before is after
     return (before.etag, before.found.values) == (after.etag, after.found.values)
-
-
-def _found(seen: Seen | None) -> Found | None:
-    return None if seen is None else seen.found

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from trueup.model.digest import HashSum
 from trueup.model.record import Field
-from trueup.ports import HashSum
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL

@@ -13,9 +13,10 @@ import sqlalchemy as sa
 
 from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
+from trueup.model.digest import HashSum
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
-from trueup.ports import EVERYTHING, Capabilities, Description, Examined, HashSum, Scope, Write, Written
+from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
 from trueup.sides.sql import digest as digesting
 from trueup.sides.sql import examine as examining
 from trueup.sides.sql import read as reading

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
 from operator import ne
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
 from trueup.model.row import Row
 from trueup.model.urgency import Waiting, lowest_share
 from trueup.ports import Clock
-from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger
+from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction
 from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.sql.schema import ABSENT, COLUMNS, insert_of, kept, row_of, update_of
@@ -24,6 +24,7 @@ from trueup.stores.sql.sqlite import SqliteFile
 SCAN_BATCH: Final = 1_000
 # Each entry of a history whose number is a multiple of this prunes its record.
 PRUNE_EVERY: Final = 64
+PRUNE_BATCH: Final = 5_000
 
 _NAMES = ", ".join(COLUMNS)
 # CROSS JOIN keeps the order: for each key asked, one look into the index on (pair, key).
@@ -56,7 +57,10 @@ _HISTORY = """
     SELECT at, what, detail FROM trueup_history
     WHERE record = (SELECT id FROM trueup_row WHERE pair = ? AND key = ?) ORDER BY id DESC LIMIT ?
 """
+_OLDEST = "SELECT id, at FROM trueup_history ORDER BY id LIMIT ?"
 _PRIORITIES = range(VERIFY_PRIORITY + 1)
+
+_T = TypeVar("_T")
 
 
 class SqlLedger(RowLedger):
@@ -81,6 +85,10 @@ class SqlLedger(RowLedger):
         with self._file.writing() if connection is None else self._file.joining(connection) as inside:
             # The time is taken under the lock: transactions of one store are in the order of their times.
             yield _SqlTransaction(inside, self.now_us())
+
+    def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
+        with self._transaction(connection) as transaction:
+            return work(transaction)
 
     def _version(self) -> int:
         return self._file.data_version()
@@ -141,6 +149,19 @@ class SqlLedger(RowLedger):
         with self._file.reading() as connection:
             newest = connection.execute(_HISTORY, (pair, key, min(limit, ENTRIES_KEPT))).fetchall()
         return newest[::-1]
+
+    def prune(self, older_than_us: int) -> int:
+        """Forgets histories before that time; answers how many entries. The records stay."""
+        pruned = 0
+        while True:
+            # In short transactions, between which others write. Entries are numbered in the order of their times.
+            with self._file.writing() as connection:
+                oldest = connection.execute(_OLDEST, (PRUNE_BATCH,)).fetchall()
+                ids = [number for number, at in oldest if at < older_than_us]
+                connection.executemany("DELETE FROM trueup_history WHERE id = ?", [(number,) for number in ids])
+            pruned += len(ids)
+            if len(ids) < PRUNE_BATCH:
+                return pruned
 
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""

@@ -190,6 +190,23 @@ class MemoryContract(Driven):
         assert len(told) == 200
         assert told[-1][2].startswith("stale: upsert version 729")
 
+    def test_history_is_forgotten_by_age(self, on: Driver) -> None:
+        on.done(1)
+        on.clock.advance(10)
+        since_us = on.clock.now_us()
+        on.offer(1)
+        assert on.ledger.prune(since_us) == 3
+        assert [at for at, _, _ in on.ledger.history(PAIR, KEY)] == [since_us]
+        assert on.ledger.prune(since_us) == 0
+        assert on.row().done_version == 1
+
+    def test_history_of_many_is_forgotten(self, on: Driver) -> None:
+        on.ledger.offer([on.change(key=f'["{n}"]') for n in range(12_000)])
+        on.clock.advance(1)
+        on.offer(1)
+        assert on.ledger.prune(on.clock.now_us()) == 12_000
+        assert on.ledger.prune(on.clock.now_us() + 1) == 1
+
     def test_history_never_tells_values(self, on: Driver) -> None:
         on.offer(1, payload='{"card":"4111 1111"}')
         on.finish(on.claim())

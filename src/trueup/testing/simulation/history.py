@@ -17,17 +17,23 @@ Row = Mapping[str, Any]
 class History:
     """All states of all records. The number of a state grows with true time, whatever its version says.
 
-    digest: of a row's compared fields. Restored states get new numbers: they are what is true now.
+    digest: of a row's compared fields. wanted: the digest that the replica should hold, by number of the state; None
+    for absent. Restored states get new numbers: they are what is true now.
     """
 
-    def __init__(self, authority: Memory, standby: Memory, digest: Callable[[Row], str]) -> None:
+    def __init__(
+        self, authority: Memory, standby: Memory, digest: Callable[[Row], str], wanted: Callable[[Row | None], str | None]
+    ) -> None:
         self.authority, self.standby = authority, standby
-        self._digest = digest
+        self._digest, self._wanted = digest, wanted
+        self.wanted: dict[int, str | None] = {}
         self._count = count(1)
         self._numbers: dict[str, int] = {}
         self._standby_numbers: dict[str, int] = {}
         self._by_digest: dict[str, dict[str, int]] = {}
         self._coming: deque[tuple[int, str, Row | None, int]] = deque()
+        self._absences: set[int] = set()
+        self._gone: dict[str, list[tuple[int, int | None]]] = {}
         self.restored_at: dict[str, int] = {}
         for row in authority.rows():
             self._note(_key(row["id"]), row)
@@ -50,10 +56,22 @@ class History:
         self.authority.put(row)
         return self._note(_key(row["id"]), row, now_us)
 
-    def remove(self, ident: int, now_us: int) -> int:
-        """The record is gone; answers the number of that state."""
+    def remove(self, ident: int, now_us: int, version: int | None = None) -> int:
+        """The record is gone; answers the number of that state. version: the one that its event will bring."""
         self.authority.remove(ident)
-        return self._note(_key(ident), None, now_us)
+        number = self._note(_key(ident), None, now_us)
+        self._absences.add(number)
+        self._gone.setdefault(_key(ident), []).append((number, version))
+        return number
+
+    def gone(self, number: int) -> bool:
+        """Whether this state is an absence."""
+        return number in self._absences
+
+    def shown(self, key: str, version: int, number: int) -> int:
+        """What a delete of this version shows of an absence: the newest such delete, not what came after it."""
+        dated = [at for at, of in self._gone.get(key, ()) if of is not None and of <= version and at <= number]
+        return max(dated, default=number)
 
     def restore(self, rows: list[dict[str, Any]], now_us: int) -> None:
         """The authority is as it was when these were its rows."""
@@ -76,6 +94,7 @@ class History:
 
     def _note(self, key: str, row: Row | None, now_us: int = 0) -> int:
         number = self._numbers[key] = next(self._count)
+        self.wanted[number] = self._wanted(row)
         if row is not None:
             self._by_digest.setdefault(key, {})[self._digest(row)] = number
         if now_us:

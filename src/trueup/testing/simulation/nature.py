@@ -69,7 +69,7 @@ class Nature:
     # ── the authority ────────────────────────────────────────────────────────────────────────────────
 
     def change(self, ident: int, *, newer: bool = True) -> None:
-        """The record changes; with the version it has, or a newer one."""
+        """The record changes; with the version it has, or a newer one. Its event may lack version or values."""
         world = self.world
         before = world.authority.get(ident)
         drop = world.scene.drops and before is not None and before["status"] == "in" and self.chance.random() < 0.3
@@ -77,20 +77,31 @@ class Nature:
         row = {"id": ident, "name": f"n{world.history.next()}", "status": DROPPED if drop else "in", "v": version}
         if before is not None and not newer:
             world.unannounced.add(key_text([str(ident)]))
+        number = self._becomes(row)
+        if self.chance.random() < 0.2:
+            row = {name: row[name] for name in (("id",) if self.chance.random() < 0.5 else ("id", "name", "status"))}
+        self._announce(self.ingest.records.change_of(row, deleted=False, origin=Origin.EVENT), number)
+
+    def _becomes(self, row: Mapping[str, Any]) -> int:
+        world = self.world
+        before = world.authority.get(row["id"])
+        same = before is not None and before["v"] == row["v"]
         number = world.history.put(row, world.scheduler.now_us)
-        how = "with the version it had" if before is not None and not newer else "with a newer version"
-        world.story.tell("school", "{} becomes n{}{}, {}", ident, number, " (dropped)" if drop else "", how)
-        self._announce(row, number)
+        how = "with the version it had" if same else "with a newer version"
+        dropped = " (dropped)" if row["status"] == DROPPED else ""
+        world.story.tell("school", "{} becomes n{}{}, {}", row["id"], number, dropped, how)
+        return number
 
     def delete(self, ident: int, *, versioned: bool) -> None:
         """The record is deleted."""
         world = self.world
         if world.authority.get(ident) is None:
             return
-        version = world.next_version(None)
-        number = world.history.remove(ident, world.scheduler.now_us)
+        row = {"id": ident, **({"v": world.next_version(None)} if versioned else {})}
+        change = self.ingest.records.change_of(row, deleted=True, origin=Origin.EVENT)
+        number = world.history.remove(ident, world.scheduler.now_us, change.version)
         world.story.tell("school", "{} is deleted (n{})", ident, number)
-        self._announce({"id": ident, **({"v": version} if versioned else {})}, number, deleted=True)
+        self._announce(change, number)
 
     def restore(self) -> None:
         """The authority is restored from its last backup."""
@@ -100,12 +111,9 @@ class Nature:
             for key in self.world.promises.truth:
                 self.world.promises.truth[key].excused = True
 
-    def _announce(self, row: Mapping[str, Any], number: int, *, deleted: bool = False) -> None:
-        """Its event: lost, late, twice, or without the version."""
+    def _announce(self, change: Change, number: int) -> None:
+        """Its event: lost, late, or twice."""
         chance = self.chance
-        if not deleted and chance.random() < 0.2:
-            row = {name: row[name] for name in (("id",) if chance.random() < 0.5 else ("id", "name", "status"))}
-        change = self.ingest.records.change_of(row, deleted=deleted, origin=Origin.EVENT)
         roll = chance.random()
         if roll < 0.12:
             self.world.story.tell("school", "the event of n{} is lost", number)
@@ -151,10 +159,15 @@ class Nature:
             world.story.tell("person", "removes {} at the replica", ident)
             return
         self._hand += 1
-        values = {"id": ident, "name": f"by hand {self._hand}", "status": "in"}
+        self.edit_to(ident, f"by hand {self._hand}")
+
+    def edit_to(self, ident: int, name: str) -> None:
+        """A person writes this at the replica."""
+        world, key = self.world, key_text([str(ident)])
+        values = {"id": ident, "name": name, "status": "in"}
         world.put_replica(key, values)
         world.promises.edited(key, world.digest(values))
-        world.story.tell("person", "writes {} to {} at the replica", values["name"], ident)
+        world.story.tell("person", "writes {} to {} at the replica", name, ident)
 
     def run(self) -> None:
         """A run, a sweep or a compare begins."""

@@ -39,6 +39,9 @@ class Wire:
             return effect()
         if host.dead:
             raise Killed
+        if name in world.instant:
+            return effect()
+        actor.doing = name
         fate = world.fate(actor, name)
         if fate.how == "freeze before":
             world.freeze(host, fate.frozen_us, f"before {name}")
@@ -227,6 +230,10 @@ class LedgerPort:
         """See the port."""
         return self._world.ledger.history(pair, key, limit)
 
+    def prune(self, older_than_us: int) -> int:
+        """See the port."""
+        return self._world.ledger.prune(older_than_us)
+
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """See the port."""
         return self._world.ledger.next_due_us(pairs)
@@ -241,6 +248,8 @@ class LedgerPort:
             due_us = max(due_us, *self._world.paused_until_us())
         left_us = IDLE_US if due_us is None else min(IDLE_US, due_us - scheduler.now_us)
         left_us = max(left_us, round(timeout_s * 1e6) if left_us <= 0 else 1_000)
+        if scheduler.current is not None:
+            scheduler.current.doing = "ledger.wait"
         scheduler.pause(left_us, waiting=True)
 
     def now_us(self) -> int:

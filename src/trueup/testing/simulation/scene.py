@@ -36,6 +36,7 @@ class Scene:
     losses: bool = False
     workers: int = 2
     records: int = 2
+    settle_s: int = 2
     weather: Weather = Weather()
 
     @staticmethod

@@ -42,7 +42,8 @@ class Actor:
     """One thread of a host.
 
     claims, seen, checked: what it holds, read since, and whether its last check of the lease was truthful.
-    replica_read_at: step at which it last read the record at the replica. trace: digest of all answers it got.
+    replica_read_at: step at which it last read the record at the replica. event: number of the state whose event it
+    brings. doing: the call it is about to make. steps, trace: how often it went on, and a digest of all answers it got.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Actor:
     checked: dict[str, bool] = field(default_factory=dict)
     replica_read_at: dict[str, int] = field(default_factory=dict)
     event: int | None = None
+    doing: str = ""
+    steps: int = 0
     trace: int = 0
 
     @property
@@ -144,6 +147,7 @@ class Scheduler:
             chosen.act()
             return
         self.current = chosen
+        chosen.steps += 1
         try:
             chosen.thread.switch()
         finally:
@@ -152,12 +156,19 @@ class Scheduler:
                 self.actors.remove(chosen)
 
     def _ready(self) -> list[Actor]:
-        now_us = self.now_us
-        ready = [a for a in self.actors if a.wake_us <= now_us and a.host.frozen_until_us <= now_us]
-        if not ready:
-            now_us = self.now_us = min(max(a.wake_us, a.host.frozen_until_us) for a in self.actors)
-            ready = [a for a in self.actors if a.wake_us <= now_us and a.host.frozen_until_us <= now_us]
-        return ready
+        """Who can go on now; where nobody can, time moves to the first who will."""
+        while True:
+            now_us, first_us, ready = self.now_us, -1, []
+            for actor in self.actors:
+                wake_us, frozen_us = actor.wake_us, actor.host.frozen_until_us
+                wake_us = frozen_us if frozen_us > wake_us else wake_us
+                if wake_us <= now_us:
+                    ready.append(actor)
+                elif first_us < 0 or wake_us < first_us:
+                    first_us = wake_us
+            if ready:
+                return ready
+            self.now_us = first_us
 
     def close(self) -> None:
         """Ends every actor without effect."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from trueup.testing.simulation.world import World
 
 PAIR = "people"
-SETTLE_S = 2
 LEASE_S = 30
 DROPPED = "dropped"
 
@@ -108,7 +107,7 @@ def options(world: World) -> Mapping[str, Any]:
     """How the pair is declared."""
     scene = world.scene
     declared: dict[str, Any] = {
-        "settle": SETTLE_S, "lease": LEASE_S, "recheck": 300, "overlap": 60, "tries": 8, "ignore": ["v"],
+        "settle": scene.settle_s, "lease": LEASE_S, "recheck": 300, "overlap": 60, "tries": 8, "ignore": ["v"],
     }  # fmt: skip
     if scene.drops:
         declared |= {"action_field": "status", "absent_when": {"status": [DROPPED]}}

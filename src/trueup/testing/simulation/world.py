@@ -19,7 +19,7 @@ from trueup.testing.simulation.history import History, ident_of
 from trueup.testing.simulation.promises import Promises
 from trueup.testing.simulation.scene import Scene
 from trueup.testing.simulation.scheduler import Actor, Choose, Host, Move, Scheduler
-from trueup.testing.simulation.station import DROPPED, LEASE_S, PAIR, SETTLE_S, Station
+from trueup.testing.simulation.station import DROPPED, LEASE_S, PAIR, Station
 from trueup.testing.simulation.story import Story
 from trueup.testing.simulation.weather import CALM, Fate
 
@@ -48,7 +48,11 @@ class StoreClock:
 
 
 class World:
-    """Everything there is. `calm`: no more faults. `resting`: workers end when they have nothing in hand."""
+    """Everything there is.
+
+    calm: no more faults. resting: workers end when they have nothing in hand. instant: calls during which nobody
+    else goes on. watch: is told every answer.
+    """
 
     def __init__(self, scene: Scene, choose: Choose | None = None, moves: Callable[[], Sequence[Move]] = tuple) -> None:
         self.scene = scene
@@ -58,6 +62,7 @@ class World:
         self.story = Story(lambda: self.scheduler.now_us)
         self.calm, self.resting, self.losses, self.runs = True, False, 0, 0
         self.unannounced: set[str] = set()
+        self.instant: frozenset[str] = frozenset()
         self.watch: Callable[[Actor, str, object], None] | None = None
         self._fences: dict[str, list[int]] = {}
         self._hosts = 0
@@ -67,7 +72,7 @@ class World:
         kinds = {**COLUMNS, "v": Kind("timestamp", aware=True) if scene.timestamps else "integer"}
         self.authority = Memory(rows, key="id", version="v", columns=kinds, label="school")
         standby = Memory(rows, key="id", version="v", columns=kinds, label="standby")
-        self.history = History(self.authority, standby, self.digest)
+        self.history = History(self.authority, standby, self.digest, self._wanted)
         tokens = scene.kind if scene.kind != "unreadable" else "none"
         self.replica = Memory(
             [_shared(row) for row in rows], key="id", columns=COLUMNS, tokens=tokens, label="platform"
@@ -96,7 +101,9 @@ class World:
 
     def wanted(self, key: str) -> str | None:
         """The digest that the replica should hold now; None for absent."""
-        row = self.authority.get(ident_of(key))
+        return self._wanted(self.authority.get(ident_of(key)))
+
+    def _wanted(self, row: Mapping[str, Any] | None) -> str | None:
         return None if row is None or (self.scene.drops and row["status"] == DROPPED) else self.digest(row)
 
     def put_replica(self, key: str, values: Mapping[str, Any] | None) -> None:
@@ -212,14 +219,14 @@ class World:
         self.go_on()
         if not self.broken and not self.losses:
             self.promises.at_rest()
-        readable = self.scene.kind != "unreadable"
+        scene, readable = self.scene, self.scene.kind != "unreadable"
         for options in [
             *([RunOptions(adopt=True)] if readable and not self.ledger.settled(PAIR) else []),
             RunOptions(),
         ]:
             if self.broken:
                 return
-            self.scheduler.now_us += 2 * SETTLE_S * 1_000_000
+            self.scheduler.now_us += 2_000_000 * scene.settle_s
             self.run(options, "final")
             self.go_on()
         if not self.broken:

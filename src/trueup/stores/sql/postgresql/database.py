@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -18,6 +19,8 @@ from trueup.stores.sql.postgresql.trouble import in_our_words, is_beaten, is_los
 
 CONNECTIONS_MAX: Final = 8
 PATIENCE_S: Final = 30.0
+# Less than what any operating system buffers for a connection.
+_SOCKET_BYTES: Final = 4_096
 _PAUSE_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 CLOCK: Final = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -38,24 +41,55 @@ class Session:
     def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
         self.connection = connection
         self._pipeline = pipeline
+        self._unread = 0
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[TupleRow]:
         """A cursor to fetch from, now or later."""
+        self._unread += sum(len(value) for value in parameters if isinstance(value, str | bytes))
         # Not connection.cursor(): a caller's connection may make other rows than tuples.
         cursor = psycopg.Cursor(self.connection, row_factory=tuple_row)
         return cursor.execute(statement.encode(), parameters or None)
+
+    def fetch(self, cursor: psycopg.Cursor[TupleRow]) -> list[TupleRow]:
+        """All rows of a cursor; everything that was sent has happened when this returns."""
+        self._unread = 0
+        return cursor.fetchall()
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[TupleRow]:
         """As `sqlite3.Connection.execute`, `?` included: it has happened when this returns."""
         cursor = self.send(statement.replace("?", "%s"), parameters)
         if self._pipeline is not None:
+            self.arrive()
             self._pipeline.sync()
         return cursor
+
+    def arrive(self) -> None:
+        """Returns when the server has read what was sent, if that is more than a socket may hold.
+
+        A synchronisation, and so a commit, would wait for an answer to what is still in the driver's buffer
+        (psycopg issue 685); a fetch sends that first.
+        """
+        if self._pipeline is not None and self._unread > _SOCKET_BYTES:
+            self.fetch(self.send("SELECT 1"))
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """As `sqlite3.Connection.executemany`."""
         for row in rows:
             self.send(statement.replace("?", "%s"), row)
+
+
+class _Pooled:
+    """A connection of the pool. It stays in pipeline mode: to enter and to leave it costs a round trip each."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._mode = connection.pipeline()
+        self.pipeline = self._mode.__enter__()
+
+    def close(self) -> None:
+        with contextlib.suppress(psycopg.Error):  # one that is broken can't even say that it leaves
+            self._mode.__exit__(None, None, None)
+        self.connection.close()
 
 
 class Database:
@@ -69,11 +103,11 @@ class Database:
         self._patience_s = patience_s
         self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
         self._lock = threading.Lock()
-        self._idle: list[tuple[Connection, psycopg.Pipeline]] = []
-        self._all: list[Connection] = []
+        self._idle: list[_Pooled] = []
+        self._all: list[_Pooled] = []
         self._process = os.getpid()
         # Connections of the process that this one was forked from: not ours to use, nor to close.
-        self._inherited: list[Connection] = []
+        self._inherited: list[_Pooled] = []
 
     def run(self, work: Callable[[Session], _T], *, repeatable: bool = True, patient: bool = True) -> _T:
         """What `work` answers in one transaction, which is committed when this returns.
@@ -85,19 +119,22 @@ class Database:
         deadline = time.monotonic() + (self._patience_s if patient else 0)
         attempts = 0
         while True:
-            connection, committing = None, False
+            connection: Connection | None = None
+            committing = False
             try:
                 with self._slots:
-                    connection, pipeline = self._take()
+                    taken = self._take()
+                    connection = taken.connection
                     try:
-                        answer = work(Session(connection, pipeline))
+                        session = Session(connection, taken.pipeline)
+                        answer = work(session)
+                        session.arrive()
                         committing = True
                         connection.commit()
                     except BaseException:
-                        if self._undo(connection):
-                            self._give_back(connection, pipeline)
+                        self._undo(taken)
                         raise
-                    self._give_back(connection, pipeline)
+                    self._give_back(taken)
                     return answer
             except Overtaken:
                 continue
@@ -108,7 +145,7 @@ class Database:
                 if not again or time.monotonic() >= deadline:
                     with in_our_words(self.address.label):
                         raise
-                self._forget_idle()  # they lost the same server
+                self._drop_idle()  # they lost the same server
             time.sleep(_PAUSE_S[min(attempts, len(_PAUSE_S) - 1)])
             attempts += 1
 
@@ -150,47 +187,44 @@ class Database:
         """Closes every connection; safe to call twice."""
         self._check_process()
         with self._lock:
-            connections, self._all, self._idle = self._all, [], []
-        for connection in connections:
-            connection.close()
+            pooled, self._all, self._idle = self._all, [], []
+        for each in pooled:
+            each.close()
 
-    def _take(self) -> tuple[Connection, psycopg.Pipeline]:
+    def _take(self) -> _Pooled:
         self._check_process()
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        connection = self.connect()
-        # The connection stays in pipeline mode: entering and leaving it costs a round trip each.
-        pipeline = connection.pipeline().__enter__()
+        pooled = _Pooled(self.connect())
         with self._lock:
-            self._all.append(connection)
-        return connection, pipeline
+            self._all.append(pooled)
+        return pooled
 
-    def _give_back(self, connection: Connection, pipeline: psycopg.Pipeline) -> None:
+    def _give_back(self, pooled: _Pooled) -> None:
         with self._lock:
-            if connection in self._all:
-                self._idle.append((connection, pipeline))
+            if pooled in self._all:
+                self._idle.append(pooled)
 
-    def _undo(self, connection: Connection) -> bool:
+    def _undo(self, pooled: _Pooled) -> None:
         """Ends the transaction as if it had never been; a connection that can't do that is dropped."""
         try:
-            if not connection.closed:
-                connection.rollback()
-                return True
+            pooled.connection.rollback()
         except psycopg.Error:
-            pass
-        with self._lock:
-            if connection in self._all:
-                self._all.remove(connection)
-        connection.close()
-        return False
+            self._drop([pooled])
+        else:
+            self._give_back(pooled)
 
-    def _forget_idle(self) -> None:
+    def _drop(self, dropped: Sequence[_Pooled]) -> None:
+        with self._lock:
+            self._all = [each for each in self._all if each not in dropped]
+        for each in dropped:
+            each.close()
+
+    def _drop_idle(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
-            self._all = [each for each in self._all if all(each is not other for other, _ in idle)]
-        for connection, _ in idle:
-            connection.close()
+        self._drop(idle)
 
     def _check_process(self) -> None:
         if self._process != os.getpid():

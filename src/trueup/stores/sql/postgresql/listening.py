@@ -39,7 +39,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._process = 0
         self._ready = threading.Event()
-        self._stop, self._stopped = socket.socketpair()
+        self._ends: tuple[socket.socket, socket.socket] | None = None
 
     def start(self) -> None:
         """Listens when this returns, or tries to. Costs nothing where it does already."""
@@ -49,39 +49,43 @@ class Listener:
             if self._thread is None or self._process != os.getpid():  # threads do not survive a fork
                 self._ready.clear()
                 self._process = os.getpid()
-                self._thread = threading.Thread(target=self._listen, name="trueup-listen", daemon=True)
+                self._ends = socket.socketpair()
+                self._thread = threading.Thread(
+                    target=self._listen, args=[self._ends[1]], name="trueup-listen", daemon=True
+                )
                 self._thread.start()
         self._ready.wait(_READY_S)
 
     def close(self) -> None:
         """Ends the thread; safe to call twice."""
         with self._lock:
-            if self._thread is not None and self._process == os.getpid():
-                self._stop.send(b".")
-                self._thread.join()
+            if self._thread is None or self._ends is None or self._process != os.getpid():
+                return
+            self._ends[0].send(b".")
+            self._thread.join()
             self._thread = None
-            self._stop.close()
-            self._stopped.close()
+            for end in self._ends:
+                end.close()
 
-    def _listen(self) -> None:
+    def _listen(self, stop: socket.socket) -> None:
         while True:
             with contextlib.suppress(psycopg.Error, OSError), self._connect() as connection:
                 connection.autocommit = True
                 connection.execute(f'LISTEN "{self._channel}"'.encode())
                 self._ready.set()
                 self._called()
-                if self._pump(connection):
+                if self._pump(connection, stop):
                     return
             self._ready.set()
             self._called()
-            if self._is_stopped(RECONNECT_S):
+            if select.select([stop.fileno()], [], [], RECONNECT_S)[0]:
                 return
 
-    def _pump(self, connection: Connection) -> bool:
+    def _pump(self, connection: Connection, stop: socket.socket) -> bool:
         """Passes calls on until the connection breaks, which raises, or until it is to stop: True."""
         while True:
-            heard, _, _ = select.select([connection, self._stopped], [], [])
-            if self._stopped in heard:
+            heard, _, _ = select.select([connection.fileno(), stop.fileno()], [], [])
+            if stop.fileno() in heard:
                 return True
             connection.pgconn.consume_input()
             foreign = False
@@ -89,6 +93,3 @@ class Listener:
                 foreign = foreign or notice.extra != self.token.encode()
             if foreign:
                 self._called()
-
-    def _is_stopped(self, within_s: float) -> bool:
-        return bool(select.select([self._stopped], [], [], within_s)[0])

@@ -25,6 +25,7 @@ class Statements:
     """
 
     def __init__(self, schema: str) -> None:
+        schema = schema.replace("%", "%%")  # as the driver writes it beside its placeholders
         row, history = f"{schema}.trueup_row", f"{schema}.trueup_history"
         delivery, pair = f"{schema}.trueup_delivery", f"{schema}.trueup_pair"
         self.row = row
@@ -43,15 +44,16 @@ class Statements:
             SELECT found.* FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS asked(pair, priority, quota)
             CROSS JOIN LATERAL (
                 SELECT {_ROW} FROM {row} r
-                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT asked.quota FOR UPDATE SKIP LOCKED) found
+                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT asked.quota FOR UPDATE) found
         """
-        self.sleepers = (
-            f"SELECT pair, key FROM {row} WHERE waits_for = ANY (%s::text[]) AND waits_for IS NOT NULL ORDER BY pair, key"
-        )
+        self.sleepers = f"""
+            SELECT pair, key FROM {row} WHERE waits_for = ANY (%s::text[]) AND waits_for IS NOT NULL ORDER BY pair, key
+        """
         self.parked = f"SELECT key FROM {row} WHERE pair = %s AND state = 'parked' ORDER BY key"
         self.settled = f"SELECT 1 FROM {pair} WHERE pair = %s AND settled"
         self.settle = f"INSERT INTO {pair} VALUES (%s, true) ON CONFLICT (pair) DO UPDATE SET settled = true"
-        self.numbers = f"SELECT nextval('{schema.replace(chr(39), chr(39) * 2)}.trueup_record') FROM generate_series(1, %s)"
+        sequence = f"{schema}.trueup_record".replace("'", "''")
+        self.numbers = f"SELECT nextval('{sequence}') FROM generate_series(1, %s)"
         self.note = f"""
             INSERT INTO {history} (record, at, what, detail)
             SELECT record, %s, what, detail FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS n(record, what, detail)
