@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from strategies import BERLIN, FLOAT32, any_kind, any_text, any_value, any_zone, fitting, json_values
 from trueup.model import kinds as k
-from trueup.model.canonical import canonical_text, is_odd, plain_text, round_decimal_text
+from trueup.model.canonical import canonical_text, is_odd, plain_text
 from trueup.model.kinds import Kind
 from trueup.model.natural import natural
+from trueup.model.numbers import round_decimal_text
 
 thorough = settings(
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

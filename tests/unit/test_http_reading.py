@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from api import Api, Reply, serving
 
+from api import Api, Reply, serving
 from trueup.engine.gate import Caller, SystemGate, calling
 from trueup.errors import BadInput, ConfigError, IncompleteScan, SchemaError, SideError, Unreachable
 from trueup.model.budget import System

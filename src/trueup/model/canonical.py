@@ -14,14 +14,23 @@ import decimal
 import json
 import math
 import re
-import struct
 import unicodedata
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from trueup.model.kinds import TEXT, Kind
+from trueup.model.numbers import (
+    INT_DIGITS_MAX,
+    ODD,
+    WIDE,
+    Unfit,
+    decimal_text,
+    float_text,
+    int_text,
+    to_decimal,
+)
 from trueup.model.times import (
     date_text,
     interval_text,
@@ -35,26 +44,11 @@ from trueup.model.times import (
     timestamp_us,
 )
 
-ODD: Final = "!"
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d*)\Z", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)
 _HEX = re.compile(r"(?:\\x|0x)?((?:[0-9a-f]{2})*)\Z", re.IGNORECASE | re.ASCII)
 _UUID = re.compile(r"(?:urn:uuid:)?\{?([0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12})\}?\Z", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SPECIAL = {
-    "nan": "nan", "inf": "infinity", "+inf": "infinity", "infinity": "infinity", "+infinity": "infinity",
-    "-inf": "-infinity", "-infinity": "-infinity",
-}  # fmt: skip
 _FALSE, _TRUE = frozenset(("0", "f", "false")), frozenset(("1", "t", "true"))
-# PostgreSQL's numeric holds 131,072 digits before the point and 16,383 after: the widest we know.
-_DIGITS_MAX: Final = 150_000
-# Python refuses to convert longer texts to int; Decimal has no such limit.
-_INT_DIGITS_MAX: Final = 4_000
-WIDE = decimal.Context(prec=2 * _DIGITS_MAX, rounding=decimal.ROUND_HALF_UP)
-
-
-class _Unfit(Exception):
-    """The value is not one of this kind."""
 
 
 def canonical_text(value: object, kind: Kind, zone: ZoneInfo | None = None) -> str | None:
@@ -67,7 +61,7 @@ def canonical_text(value: object, kind: Kind, zone: ZoneInfo | None = None) -> s
         return None
     try:
         return _RULES[kind.name](value, kind, zone)
-    except (_Unfit, ValueError, ArithmeticError, RecursionError):
+    except (Unfit, ValueError, ArithmeticError, RecursionError):
         return ODD + plain_text(value)
 
 
@@ -86,7 +80,7 @@ def plain_text(value: object) -> str:
     if kind is not TEXT:
         try:
             return _RULES[kind.name](value, kind, None)
-        except (_Unfit, ValueError, ArithmeticError, RecursionError):
+        except (Unfit, ValueError, ArithmeticError, RecursionError):
             pass
     return _python_text(value)
 
@@ -108,117 +102,43 @@ def _boolean(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
                 return "true"
             if text in _FALSE:
                 return "false"
-    raise _Unfit
+    raise Unfit
 
 
 def _integer(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     if isinstance(value, int):
-        return _int_text(int(value))
+        return int_text(int(value))
     if isinstance(value, str):
         if _INTEGER.match(value):
             return "0" if value == "-0" else value
         # "007" is not 7: a key, account or postal code must not lose its zeros on the way to a number.
         if not re.match(r"-?(?:0|[1-9]\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?\Z", value, re.ASCII):
-            raise _Unfit
-    number = _to_decimal(value)
+            raise Unfit
+    number = to_decimal(value)
     if not number.is_finite() or number != number.to_integral_value(context=WIDE):
-        raise _Unfit
-    return _decimal_text(number)
-
-
-def _int_text(value: int) -> str:
-    # str() of a huge int is quadratic and refused above 4,300 digits; Decimal has no such limit.
-    return str(value) if value.bit_length() < 10_000 else str(WIDE.create_decimal(value))
+        raise Unfit
+    return decimal_text(number)
 
 
 def _decimal(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
-    number = _to_decimal(value, kind.bits)
+    number = to_decimal(value, kind.bits)
     if number.is_nan():
         return "nan"
     if number.is_infinite():
         return "infinity" if number > 0 else "-infinity"
-    return _decimal_text(number)
-
-
-def _to_decimal(value: object, bits: int = 64) -> decimal.Decimal:
-    match value:
-        case decimal.Decimal():
-            return value
-        case bool():
-            return decimal.Decimal(int(value))
-        case int():
-            return WIDE.create_decimal(value)
-        case float():
-            # Through the shortest text: the double nearest to 0.1 means 0.1, not 0.1000000000000000055….
-            return decimal.Decimal(float_text(value, bits))
-        case str():
-            text = value.strip()
-            if special := _SPECIAL.get(text.lower()):
-                return decimal.Decimal(special)
-            if _NUMBER.match(text):
-                return WIDE.create_decimal(text)
-    raise _Unfit
-
-
-def _decimal_text(number: decimal.Decimal) -> str:
-    if not number:
-        return "0"
-    if abs(number.adjusted()) > _DIGITS_MAX:
-        raise _Unfit
-    text = format(number, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def round_decimal_text(text: str, places: int) -> str:
-    """A canonical decimal text rounded to `places` digits after the point, ties away from zero.
-
-    Ties go the way of numeric rounding in PostgreSQL, MySQL and DuckDB. Oddities, nan and infinities stay.
-    """
-    if text.startswith(ODD) or text in ("nan", "infinity", "-infinity"):
-        return text
-    exponent = decimal.Decimal(1).scaleb(-places)
-    return _decimal_text(WIDE.create_decimal(text).quantize(exponent, context=WIDE))
+    return decimal_text(number)
 
 
 def _float(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     if isinstance(value, str):
-        value = _to_decimal(value)
+        value = to_decimal(value)
     if not isinstance(value, float | int | decimal.Decimal):
-        raise _Unfit
+        raise Unfit
     number = float(value)
     # A finite number beyond the widest float is not infinity.
     if math.isinf(number) and value != number:
-        raise _Unfit
+        raise Unfit
     return float_text(number, kind.bits)
-
-
-def float_text(number: float, bits: int = 64) -> str:
-    """The shortest decimal text that reads back as the same float; -0 is 0.
-
-    Raises OverflowError for a finite number that 32 bits can't hold.
-    """
-    if math.isnan(number):
-        return "nan"
-    if math.isinf(number):
-        return "infinity" if number > 0 else "-infinity"
-    if number == 0:
-        return "0"
-    return (_shortest_float32(number) if bits == 32 else repr(number)).removesuffix(".0")
-
-
-def _shortest_float32(number: float) -> str:
-    packed = struct.pack("<f", number)
-    exact: float = struct.unpack("<f", packed)[0]
-    if exact == 0:
-        return "0"
-    for digits in range(1, 10):
-        short = float(f"{exact:.{digits}g}")
-        try:
-            if struct.pack("<f", short) == packed:
-                return repr(short)
-        except OverflowError:
-            continue
-    return repr(exact)
 
 
 def _text(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
@@ -230,7 +150,7 @@ def _bytes(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
         return bytes(value).hex()
     if isinstance(value, str) and (found := _HEX.match(value.strip())):
         return found[1].lower()
-    raise _Unfit
+    raise Unfit
 
 
 def _uuid(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
@@ -241,20 +161,20 @@ def _uuid(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     # uuid.UUID alone would take signs, blanks and underscores for digits.
     if isinstance(value, str) and (found := _UUID.match(value.strip().lower())):
         return str(uuid.UUID(found[1]))
-    raise _Unfit
+    raise Unfit
 
 
 def _date(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     match value:
         case dt.datetime():
             if value.time() != dt.time(0):
-                raise _Unfit
+                raise Unfit
             return date_text(value.toordinal() - 719163)
         case dt.date():
             return date_text(value.toordinal() - 719163)
         case str():
             return parse_date(value.strip())
-    raise _Unfit
+    raise Unfit
 
 
 def _time(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
@@ -265,20 +185,20 @@ def _time(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
             return time_text(timedelta_us(value))
         case str():
             return parse_time(value.strip())
-    raise _Unfit
+    raise Unfit
 
 
 def _timestamp(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     match value:
         case dt.datetime():
             if not kind.aware and value.tzinfo is not None:
-                raise _Unfit
+                raise Unfit
             return timestamp_text(timestamp_us(value, kind.aware, zone), kind.aware)
         case dt.date():
             return _timestamp(dt.datetime.combine(value, dt.time(0)), kind, zone)
         case str():
             return parse_timestamp(value.strip(), kind.aware, zone)
-    raise _Unfit
+    raise Unfit
 
 
 def _interval(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
@@ -290,7 +210,7 @@ def _interval(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
         case str():
             months, us = parse_interval(value.strip())
         case _:
-            raise _Unfit
+            raise Unfit
     return interval_text(months, us)
 
 
@@ -303,11 +223,11 @@ def parse_json(text: str | bytes) -> Any:
     """JSON with exact numbers; raises ValueError on invalid JSON and on a repeated key."""
     text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
     # A short text holds no integer that int() would refuse; and a call of ours for each number would cost most.
-    return (_SHORT if len(text) < _INT_DIGITS_MAX else _LONG).decode(text)
+    return (_SHORT if len(text) < INT_DIGITS_MAX else _LONG).decode(text)
 
 
 def _parse_int(digits: str) -> int | decimal.Decimal:
-    return int(digits) if len(digits) < _INT_DIGITS_MAX else WIDE.create_decimal(digits)
+    return int(digits) if len(digits) < INT_DIGITS_MAX else WIDE.create_decimal(digits)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -341,10 +261,10 @@ def _json_parts(value: object) -> list[str]:
         case bool():
             return ["true" if value else "false"]
         case int() | float() | decimal.Decimal():
-            number = _to_decimal(value)
+            number = to_decimal(value)
             if not number.is_finite():
-                raise _Unfit
-            return [_decimal_text(number)]
+                raise Unfit
+            return [decimal_text(number)]
         case str():
             return [_json_string(value)]
         case Mapping():
@@ -368,7 +288,7 @@ def _json_string(value: str) -> str:
 def _array(value: object, kind: Kind, zone: ZoneInfo | None) -> str:
     items = parse_json(value) if isinstance(value, str) else value
     if not isinstance(items, list | tuple):
-        raise _Unfit
+        raise Unfit
     return "".join(_json_parts(_array_items(items, kind.element, zone)))
 
 

@@ -336,11 +336,11 @@ def baseline(row: Row | None, pair: str, agreed: Baseline, now_us: int) -> Row |
         if agreed.revision not in (None, 0):
             return None
         row = new_row(pair, agreed.key, now_us)
-    elif not row.undisturbed(now_us) or (
-        row.touched_at >= agreed.since_us if agreed.revision is None else row.revision != agreed.revision
+    elif (
+        not row.undisturbed(now_us)
+        or (row.touched_at >= agreed.since_us if agreed.revision is None else row.revision != agreed.revision)
+        or _known(row, agreed, now_us)
     ):
-        return None
-    elif _known(row, agreed, now_us):
         return None
     else:
         row = _touched(row, now_us)

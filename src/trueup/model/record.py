@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import Any, Final
 
 from trueup.errors import SchemaError
-from trueup.model.canonical import ODD, WIDE, nfc, round_decimal_text
+from trueup.model.canonical import nfc
 from trueup.model.digest import digest_of
 from trueup.model.kinds import INTEGER, TEXT, Kind
 from trueup.model.natural import natural
+from trueup.model.numbers import ODD, WIDE, round_decimal_text
 from trueup.model.times import parse_us
 
 _TEXTUAL: Final = ("text", "enum")

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.errors import SchemaError, did_you_mean
-from trueup.model.canonical import ODD, canonical_text, is_odd
+from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.columns import canonical_array, text_array, texts
 from trueup.model.kinds import Column, Kind
 from trueup.model.natural import natural
+from trueup.model.numbers import ODD
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.model.times import timestamp_text
 

@@ -15,7 +15,7 @@ from trueup.sides.http.mapping import Pick, Wrapping
 Style = Literal["page", "offset", "cursor", "link", "none"]
 STYLES: Final[tuple[Style, ...]] = Style.__args__  # type: ignore[attr-defined]
 _STEPS_BACK: Final = 3
-_EMPTY_MAX: Final = 100
+_BARREN_MAX: Final = 100
 _STALE_MAX: Final = 2
 
 
@@ -122,7 +122,7 @@ class _Walk:
         self.seen: set[int] = set()
         self.repeated: set[int] = set()
         self.totals: list[int] = []
-        self.count = self.size = self.stale = 0
+        self.count = self.size = self.stale = self.barren = 0
 
     def url(self, **params: str) -> httpx2.URL:
         """The address of a page."""
@@ -172,6 +172,9 @@ class _Walk:
             raise Drift("its total changed")
 
     def note_keys(self, fresh: list[Any]) -> None:
+        self.barren = 0 if fresh else self.barren + 1
+        if self.barren > _BARREN_MAX:
+            raise self.listing.looped(f"{self.barren} pages in a row bring nothing")
         hashes = [hash(self.key_of(item)) for item in fresh]
         again = self.seen.intersection(hashes)
         self.stale = self.stale + 1 if hashes and len(again) == len(set(hashes)) else 0
@@ -259,15 +262,13 @@ class _ByCursor(_Walk):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.visited: set[str] = set()
-        self.empty = 0
 
     def following(self, answer: Answer | None, body: Any, items: list[Any]) -> httpx2.URL | None:
         assert answer is not None
         following = self.named(answer, body)
         if following in (None, "", False):
             return None
-        self.empty = 0 if items else self.empty + 1
-        if str(following) in self.visited or self.empty > _EMPTY_MAX:
+        if str(following) in self.visited:
             raise self.listing.looped("a page names one that was read")
         self.visited.add(str(following))
         return self.at(answer, str(following))

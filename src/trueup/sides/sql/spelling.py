@@ -8,9 +8,10 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from trueup.model.canonical import ODD, canonical_text, is_odd
+from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import JSON, Kind
 from trueup.model.natural import natural
+from trueup.model.numbers import ODD
 from trueup.model.times import parse_us, timedelta_us, timestamp_text
 
 TEXTUAL: Final = ("text", "enum")

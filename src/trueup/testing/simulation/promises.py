@@ -180,17 +180,22 @@ class Promises:
         return self._world.ledger.rows(self._world.pair.name, [key]).get(key)
 
     def _performing(self, actor: Actor, claim: Claim) -> Seen:
-        """The state that this job acts on: what it read, else what was offered.
+        """The state that this job acts on: what it read, else what was offered."""
+        key = claim.change.key
+        if key in actor.seen:
+            return actor.seen[key]
+        return Seen(self._world.history.number_of(key, claim.change.digest) or 0)
+
+    def _known(self, claim: Claim, number: int) -> int:
+        """The number of the state that the ledger can know of.
 
         A delete that brings a version is believed to be the newest; a later one without is not known from it.
         """
-        key, history, wish = claim.change.key, self._world.history, claim.change
-        if key not in actor.seen:
-            return Seen(history.number_of(key, wish.digest) or 0)
-        state = actor.seen[key]
-        if wish.action == DELETE and wish.version is not None and not claim.row.unordered and history.gone(state.number):
-            return replace(state, number=history.shown(key, wish.version, state.number))
-        return state
+        wish, history = claim.change, self._world.history
+        dated = wish.action == DELETE and wish.version is not None and not claim.row.unordered
+        if dated and wish.version is not None and history.gone(number):
+            return history.shown(wish.key, wish.version, number)
+        return number
 
     # ── writes ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +216,8 @@ class Promises:
             self._over_a_hand_edit(key, actor, claim, before)
         elif before.ours and before.digest != digest and state.number < before.number:
             self._older_over_newer(key, actor, claim, state, before)
-        truth.holding = Holding(ours=True, digest=digest, number=state.number, at=self._world.scheduler.steps)
+        number = self._known(claim, state.number)
+        truth.holding = Holding(ours=True, digest=digest, number=number, at=self._world.scheduler.steps)
         truth.unreported.add(claim.fence)
 
     def _over_a_hand_edit(self, key: str, actor: Actor, claim: Claim, before: Holding) -> None:
@@ -271,13 +277,18 @@ class Promises:
             if ended.result in ("done", "verified"):
                 state = self._performing(actor, claim)
                 self._done(key, truth, state)
+                self._forget(truth, state.number, self._known(claim, state.number))
 
     def _done(self, key: str, truth: Truth, state: Seen) -> None:
         if state.number < truth.performed and not (state.lagging or truth.excused or self._restored(key, state.number)):
             self._fail(key, f"the ledger went back from n{truth.performed} to n{state.number}")
         truth.performed = state.number
-        if self._world.history.gone(state.number):
-            truth.accepted = min(truth.accepted, state.number)
+
+    def _forget(self, truth: Truth, number: int, known: int) -> None:
+        if known < number:
+            truth.performed, truth.accepted = known, min(truth.accepted, known)
+            if truth.holding.ours and truth.holding.digest is None:
+                truth.holding = replace(truth.holding, number=min(truth.holding.number, known))
 
     def agreed(self, items: Sequence[Baseline], before: Mapping[str, Row]) -> None:
         """A compare may renew what is known, never set it back."""

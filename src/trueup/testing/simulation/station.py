@@ -16,7 +16,15 @@ from trueup.model.record import Payload
 from trueup.pair import ANY_ACTION, Handlers, declare
 from trueup.ports import Side
 from trueup.testing.simulation.comparison import compare_plainly
-from trueup.testing.simulation.ports import ArchivePort, AuthorityPort, BudgetsPort, HostClock, LedgerPort, ReplicaPort, Wire
+from trueup.testing.simulation.ports import (
+    ArchivePort,
+    AuthorityPort,
+    BudgetsPort,
+    HostClock,
+    LedgerPort,
+    ReplicaPort,
+    Wire,
+)
 from trueup.testing.simulation.scheduler import Host
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ import sqlalchemy as sa
 
 from trueup.errors import ConfigError
 from trueup.model import kinds
-from trueup.model.canonical import ODD, is_odd
+from trueup.model.canonical import is_odd
 from trueup.model.kinds import Kind
+from trueup.model.numbers import ODD
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import arrays_from_lines, batches_of_lines
 from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
