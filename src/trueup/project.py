@@ -23,6 +23,7 @@ from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
 from trueup.environment import expand
 from trueup.errors import ConfigError, StateError
+from trueup.events.webhook import Source
 from trueup.model.budget import System, parse_limit
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.event import Event
@@ -173,6 +174,7 @@ class Project:
         self._random = random.Random(secrets.randbits(64) if seed is None else seed)  # noqa: S311  jitter
         self._threads = threads
         self._pairs: dict[str, BoundPair] = {}
+        self.sources: dict[str, Source] = {}
         self._store: tuple[Ledger, Archive, Budgets] | None = None
 
     @property
@@ -225,6 +227,17 @@ class Project:
         """
         limits = [limit] if isinstance(limit, str) else limit
         return System(name, tuple(parse_limit(each, f"system {name}") for each in limits), reserve, concurrency)
+
+    def source(self, name: str, **options: Any) -> Callable[[Call], Call]:
+        """Declares a sender of webhooks, whose route is decorated. Options: `trueup.events.webhook.Source`."""
+        if name in self.sources:
+            raise ConfigError(f"there are two sources {name}.", hint="Give each source its own name.")
+
+        def register(route: Call) -> Call:
+            self.sources[name] = Source(name, route=route, **options)
+            return route
+
+        return register
 
     def systems(self) -> list[str]:
         """Names of the systems that pairs call: declared ones, else one for each pair."""
@@ -286,18 +299,15 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
 
         return MemoryLedger(clock), MemoryArchive(clock), MemoryBudgets(clock)
     if url.startswith("sqlite:"):
-        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415
         from trueup.stores.sql import open_sqlite  # noqa: PLC0415
 
-        return *open_sqlite(url, clock), MemoryBudgets(clock)
-    if url.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
-        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415
+        return open_sqlite(url, clock)
+    if url.startswith(("postgresql:", "postgres:")):
         from trueup.stores.sql.postgresql import open_postgresql  # noqa: PLC0415
 
-        return *open_postgresql(url, clock), MemoryBudgets(clock)
+        return open_postgresql(url, clock)
     raise StateError(
-        f"state {url.partition(':')[0]}: is not supported.",
-        hint="Use sqlite:///path/to/trueup.db or postgresql://user@host/database.",
+        f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db, or postgresql://…"
     )
 
 
@@ -322,15 +332,20 @@ def load(spec: str | None) -> Project:
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
     project = Project(config.state)
+    systems = {name: project.system(name, **options.model_dump()) for name, options in config.system.items()}
     for name, options in config.pair.items():
         bound = project.pair(
             name,
             authority=_side(options.authority),
             replica=None if options.replica is None else _side(options.replica),
+            system=None if options.system is None else systems[options.system],
             **options.declaration(),
         )
         for action, function in options.functions.items():
             bound.handlers.add(action, _function(function, config.folder))
+    for name, source in config.source.items():
+        route = None if source.route is None else _function(source.route, config.folder)
+        project.sources[name] = Source.from_options(name, source.declaration(), route)
     return project
 
 

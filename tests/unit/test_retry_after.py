@@ -49,7 +49,7 @@ def test_no_header_raises_or_waits_for_more_than_a_day(value, now_us):
     assert answer is None or (0 <= answer <= LONGEST_US and answer % 1_000_000 == 0)
 
 
-@given(st.datetimes(dt.datetime(1971, 1, 1), dt.datetime(2400, 1, 1)))
-def test_every_date_reads_back(at):
-    at = at.replace(microsecond=0, tzinfo=dt.UTC)
-    assert http_date_us(at.strftime("%a, %d %b %Y %H:%M:%S GMT")) == int(at.timestamp()) * 1_000_000
+@given(st.integers(0, 13_000_000_000))
+def test_every_date_reads_back(at_s):
+    at = dt.datetime.fromtimestamp(at_s, dt.UTC)
+    assert http_date_us(at.strftime("%a, %d %b %Y %H:%M:%S GMT")) == at_s * 1_000_000

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from trueup.cli.commands import adopt, demo, diff, doctor, explain, init, pause, retry, run, status, worker
+from trueup.cli.commands import adopt, demo, diff, doctor, explain, init, pause, retry, run, serve, status, worker
 from trueup.errors import TrueupError
 
 TROUBLE: Final = 2
@@ -30,6 +30,7 @@ app.command()(adopt.adopt)
 app.command()(run.run)
 app.command()(status.status)
 app.command()(explain.explain)
+app.command(rich_help_panel="More")(serve.serve)
 app.command(rich_help_panel="More")(worker.worker)
 app.command(rich_help_panel="More")(retry.retry)
 app.command(rich_help_panel="More")(pause.pause)

@@ -170,6 +170,10 @@ class PairOptions(_Options):
     lease: Duration = Field("1m", description="How long one worker may hold a record without renewing its right.")
     sweep: str | None = Field(None, description="How often changed records are looked for, such as `10m`.")
     compare: str | None = Field(None, description="How often both sides are compared, such as `1h`.")
+    after: Names | dict[str, Names] = Field(
+        (), description="Pairs whose records must be done first; as a table, with the columns that hold their keys."
+    )
+    system: str | None = Field(None, description="The system that is called, from `[system.NAME]`.")
     handler: Function | None = Field(
         None, description="`module:function` called for every change. By default the built-in writer acts."
     )
@@ -184,7 +188,7 @@ class PairOptions(_Options):
 
     def declaration(self) -> dict[str, Any]:
         """The keyword options of `trueup.pair.declare`, without the name, the sides and the handlers."""
-        options = self.model_dump(exclude={"authority", "replica", "fields", "handler", "handlers"})
+        options = self.model_dump(exclude={"authority", "replica", "fields", "handler", "handlers", "system"})
         if self.fields is not None:
             options["fields"] = [each.spec() for each in self.fields]
         return options
@@ -195,12 +199,47 @@ class PairOptions(_Options):
         return self.handlers if self.handler is None else {"*": self.handler, **self.handlers}
 
 
+class SystemOptions(_Options):
+    """A system that pairs share: `[system.NAME]`."""
+
+    limit: Names = Field((), description="Calls per time, such as `600/minute`, or several of them.")
+    reserve: float = Field(0.4, ge=0, le=1, description="The share of each limit that only events may use.")
+    concurrency: int | None = Field(None, ge=1, description="Calls at once, over all workers.")
+
+
+class SourceOptions(_Options):
+    """A sender of webhooks: `[source.NAME]`."""
+
+    style: str | dict[str, Any] = Field(
+        description="How it signs: `standard`, `github`, `stripe`, `shopify`, or a table."
+    )
+    secrets: Names = Field(description="Its secrets, as `${VARIABLE}`; several while one is being changed.")
+    size_max: int = Field(1 << 20, ge=1, description="The largest body, in bytes.")
+    window: Duration = Field(300, description="How old a signed time may be.")
+    pairs: Names = Field((), description="The pairs it may be about; by default those of its events.")
+    route: Function | None = Field(None, description="`module:function` from a parsed body to events.")
+    events: tuple[dict[str, Any], ...] = Field((), description="Mappings from a body to records, in place of a route.")
+
+    def declaration(self) -> dict[str, Any]:
+        """The options of `trueup.events.webhook.Source`, without the route."""
+        return self.model_dump(exclude={"route"}, exclude_defaults=True)
+
+
 class ProjectConfig(_Options):
     """A whole trueup.toml."""
 
     state: str = Field("sqlite:///trueup.db", description="Where trueup keeps its own state.")
     pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
+    system: dict[str, SystemOptions] = Field({}, description="Systems by name, each in a table `[system.NAME]`.")
+    source: dict[str, SourceOptions] = Field({}, description="Webhook senders by name, each in `[source.NAME]`.")
     _folder: Path = Path()
+
+    @model_validator(mode="after")
+    def _known_systems(self) -> ProjectConfig:
+        for name, pair in self.pair.items():
+            if pair.system is not None and pair.system not in self.system:
+                raise ValueError(f"pair {name} names system {pair.system}; declare it as [system.{pair.system}]")
+        return self
 
     @model_validator(mode="after")
     def _some_pair(self) -> ProjectConfig:

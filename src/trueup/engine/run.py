@@ -241,7 +241,8 @@ class Reconciliation:
             )
         if self.quiet:
             return
-        self.ledger.baseline(self.pair.name, result.agreed)
+        agreed = [replace(each, verified_for_us=self._recheck_us()) for each in result.agreed]
+        self.ledger.baseline(self.pair.name, agreed)
         repairs = [
             drift.change(self.records, self._origin(drift)) for drift in decided if drift.verdict is Verdict.REPAIR
         ]

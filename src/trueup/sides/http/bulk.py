@@ -15,7 +15,7 @@ from trueup.ports import Write, Written
 from trueup.sides.http.calls import Answer, Unanswered
 from trueup.sides.http.mapping import Pick, dumped
 from trueup.sides.http.read import Seen
-from trueup.sides.http.write import REFUSED, Writer, check_names, expected, is_wanted, whole_record
+from trueup.sides.http.write import REFUSED, Writer, check_names, expected, idempotency_key, is_wanted, whole_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class BulkWriter:
         body = records if self._bulk.under is None else {self._bulk.under: records}
         headers = {"Content-Type": "application/json"}
         if all(write.id for write in writes):
-            joined = "\n".join(write.id for write in writes)
+            joined = "\n".join(idempotency_key(write) for write in writes)
             headers["Idempotency-Key"] = hashlib.md5(joined.encode(), usedforsecurity=False).hexdigest()
         try:
             answer = self._calls.send(self._bulk.method, self._bulk.url, headers, dumped(body))
@@ -90,7 +90,7 @@ class BulkWriter:
         after = self._reader.read(projection, [write.key for write in writes])
         landed = []
         for write in writes:
-            there = is_wanted(projection, write, _seen(after.get(write.key)))
+            there = is_wanted(projection, write, after.get(write.key))
             if there or self._writer.one(projection, write).landed:
                 landed.append(write)
         return landed

@@ -311,15 +311,16 @@ def dumped(value: Any) -> str:
 
 # Addresses.
 
-_HOLE: Final = re.compile(r"\{(\w+)\}")
+_HOLE: Final = re.compile(r"(?<!\$)\{(\w+)\}")
 
 
-def check_template(template: str, key: Sequence[str], what: str) -> None:
-    """ConfigError where an address speaks of what is not known."""
-    known = ("url", "key", *key)
+def check_template(template: str, key: Sequence[str], what: str) -> str:
+    """The template; ConfigError where it speaks of what is not known. `${NAME}` is left to the environment."""
+    known = ("url", *(("key", *key) if key else ()))
     if unknown := [name for name in _HOLE.findall(template) if name not in known]:
         hint = f"Known are {', '.join(known)}."
         raise ConfigError(f"{what}: {{{unknown[0]}}} is not known.", hint=hint)
+    return template
 
 
 def address(template: str, url: str, key: Mapping[str, str] | None = None) -> str:

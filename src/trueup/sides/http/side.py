@@ -106,8 +106,9 @@ class Http:
         self.label = label or list_url.path.rstrip("/").rpartition("/")[2] or list_url.host
         self._changed_param, self._etag = changed_param, etag
         who = f"{self.label} at {list_url.host}"
-        sent = {name: expand(value, f"the header {name}") for name, value in (headers or {}).items()}
-        self._calls = Calls(who, list_url, sent, credentials_of(auth), timeout_s, at_once, _throttled(throttled_when))
+        self._calls = Calls(
+            who, list_url, _sent(headers), credentials_of(auth), timeout_s, at_once, _throttled(throttled_when)
+        )
         self._calls.gate = gate
         self._wrapping = Wrapping(who, items, item)
         declared = {name: kind_named(kind) for name, kind in (columns or {}).items()}
@@ -118,17 +119,15 @@ class Http:
             self._listing = Listing(self._calls, paged, self._wrapping, self.label, enumerations)
         elif not declared:
             raise ConfigError(f"{self.label} has no list to learn its columns from.", hint="Declare columns.")
-        if item_url is not None:
-            check_template(item_url, self.key, "item_url")
-        by_key = ByKey(item_url and expand(item_url, "item_url"), keys_param, keys_at_once, etag, frozenset(gone))
+        item_url = None if item_url is None else expand(check_template(item_url, self.key, "item_url"), "item_url")
+        by_key = ByKey(item_url, keys_param, keys_at_once, etag, frozenset(gone))
         self._reader = Reader(self._calls, self._listing, self._wrapping, self._shape, by_key, base)
         self._writer = Writer(self._reader, Methods(create, update, delete, answers_with_record))
         self._bulk: BulkWriter | None = None
         if bulk_url is not None:
-            check_template(bulk_url, (), "bulk_url")
-            many_url = httpx2.URL(address(expand(bulk_url, "bulk_url"), base))
             picks = Pick.of(bulk_results, "bulk_results"), Pick(bulk_status, compiled(bulk_status, "bulk_status"))
-            self._bulk = BulkWriter(self._writer, Bulk(many_url, bulk_method, bulk_under, *picks, bulk_size))
+            bulk = Bulk(_bulk_url(bulk_url, base), bulk_method, bulk_under, *picks, bulk_size)
+            self._bulk = BulkWriter(self._writer, bulk)
         self._lock = threading.Lock()
         self._learned = False
 
@@ -217,6 +216,14 @@ def _parsed(url: str, auth: Auth | None) -> tuple[httpx2.URL, Auth | None]:
         auth = auth or Basic(parsed.username, parsed.password)
         parsed = parsed.copy_with(username=None, password=None)
     return parsed.copy_with(fragment=None), auth
+
+
+def _sent(headers: Mapping[str, str] | None) -> dict[str, str]:
+    return {name: expand(value, f"the header {name}") for name, value in (headers or {}).items()}
+
+
+def _bulk_url(template: str, base: str) -> httpx2.URL:
+    return httpx2.URL(address(expand(check_template(template, (), "bulk_url"), "bulk_url"), base))
 
 
 def _throttled(when: str | int | Iterable[int] | None) -> Throttled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -64,22 +65,23 @@ class Writer:
     def one(self, projection: Projection, write: Write) -> Written:
         """One write to its end: landed, or refused with the record that is there."""
         lost: Unanswered | None = None
+        turn = 0
         for _ in range(_TRIES):
             looked = self._must_look(write)
             before = self.reader.look(projection, write.key) if looked else None
-            if lost is not None and looked and is_wanted(projection, write, before):
+            if lost is not None and looked and is_wanted(projection, write, _found(before)):
                 return Written(write.key, landed=True, replica=self._as_read(projection, before))
             if looked and not expected(write, before, projection):
                 return Written(write.key, landed=False, replica=self._as_read(projection, before))
             if looked and before is None and write.values is None:
                 return Written(write.key, landed=True, replica=None)
-            call = self._call(projection, write, before, exists=before is not None or _is_etag(write.expect))
+            call = self._call(projection, write, before, turn)
             try:
                 answer = self.calls.send(call.method, call.url, call.headers, call.body)
             except Unanswered as error:
                 # Whether it landed is seen by reading, not by writing again.
                 after = self.reader.look(projection, write.key)
-                if is_wanted(projection, write, after):
+                if is_wanted(projection, write, _found(after)):
                     return Written(write.key, landed=True, replica=self._read_back(projection, write))
                 if not (expected(write, after, projection) if write.expect is not None else _same(before, after)):
                     return Written(write.key, landed=False, replica=self._read_back(projection, write))
@@ -88,8 +90,11 @@ class Writer:
                 lost = error
                 continue
             written = self._judged(projection, write, answer, again=lost is not None, call=call)
-            if written is not None:
+            if written is None:
+                continue
+            if turn or not (answer.ok and write.id and self._replayed(projection, write, before, written)):
                 return written
+            turn = 1
         raise lost or Unreachable(
             f"{self.calls.who}: the record {write.key} changed at each of {_TRIES} tries to write it.",
             hint="It is written again later.",
@@ -104,15 +109,25 @@ class Writer:
             return not (self.reader.saw_etag and self.methods.create == "PUT")
         return not _is_etag(write.expect) or self.methods.update == "PUT"
 
-    def _call(self, projection: Projection, write: Write, before: Seen | None, *, exists: bool) -> _Call:
+    def _replayed(self, projection: Projection, write: Write, before: Seen | None, written: Written) -> bool:
+        """Whether the system said yes and did nothing, as to an idempotency key of an earlier, equal write.
+
+        Such a write was undone since, by hand perhaps, and is to be done again.
+        """
+        if write.values is None or is_wanted(projection, write, written.replica):
+            return False
+        if before is None and _is_etag(write.expect):
+            return written.replica is not None and written.replica.token == write.expect
+        return (None if before is None else before.found.values) == (written.replica and written.replica.values)
+
+    def _call(self, projection: Projection, write: Write, before: Seen | None, turn: int) -> _Call:
         etag = (before.etag if before is not None else "") or (write.expect if _is_etag(write.expect) else "") or ""
-        headers = {"Idempotency-Key": write.id} if write.id else {}
+        headers = {"If-Match": etag} if etag else {}
         if write.values is None:
-            headers |= {"If-Match": etag} if etag else {}
             return _Call(self.methods.delete, self.reader.url_of(projection, write.key), headers, None)
+        headers |= {"Idempotency-Key": idempotency_key(write, turn)} if write.id else {}
         headers["Content-Type"] = "application/json"
-        if exists:
-            headers |= {"If-Match": etag} if etag else {}
+        if before is not None or _is_etag(write.expect):
             placed = self.shape.written(projection, without_key(projection, write))
             whole = before.raw if before is not None and self.methods.update == "PUT" else {}
             url = self.reader.url_of(projection, write.key)
@@ -136,7 +151,7 @@ class Writer:
         if write.expect is None and not again:
             return None
         replica = self.reader.look(projection, write.key)
-        landed = again and is_wanted(projection, write, replica)
+        landed = again and is_wanted(projection, write, _found(replica))
         return Written(write.key, landed=landed, replica=self._read_back(projection, write))
 
     def _stored(self, projection: Projection, write: Write, answer: Answer) -> Found | None:
@@ -161,6 +176,12 @@ def check_names(projection: Projection, write: Write, label: str) -> None:
     for name in write.values or ():
         if name not in names:
             raise missing_column(name, names, f"the projection of {label}")
+
+
+def idempotency_key(write: Write, turn: int = 0) -> str:
+    """Equal for the same write on the same state of the record: a refusal must not be answered to another."""
+    state = hashlib.md5((write.expect or "").encode(), usedforsecurity=False).hexdigest()[:8]
+    return write.id + (f"-{state}" if write.expect else "") + (f"-{turn}" if turn else "")
 
 
 def without_key(projection: Projection, write: Write) -> dict[str, str | None]:
@@ -189,14 +210,13 @@ def plain_token(found: Found, projection: Projection) -> str:
     return str(found.version) if found.version is not None else projection.digest(found.values)
 
 
-def is_wanted(projection: Projection, write: Write, seen: Seen | None) -> bool:
+def is_wanted(projection: Projection, write: Write, found: Found | None) -> bool:
     """Whether the record is as the write would make it."""
-    if write.values is None or seen is None:
-        return write.values is None and seen is None
+    if write.values is None or found is None:
+        return write.values is None and found is None
     by_name = {field.name: field for field in projection.columns}
     return all(
-        by_name[name].rule.same(text, seen.found.values[name], by_name[name].kind)
-        for name, text in write.values.items()
+        by_name[name].rule.same(text, found.values[name], by_name[name].kind) for name, text in write.values.items()
     )
 
 
@@ -208,3 +228,7 @@ def _same(before: Seen | None, after: Seen | None) -> bool:
     if before is None or after is None:
         return before is after
     return (before.etag, before.found.values) == (after.etag, after.found.values)
+
+
+def _found(seen: Seen | None) -> Found | None:
+    return None if seen is None else seen.found

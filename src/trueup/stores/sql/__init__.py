@@ -1,4 +1,4 @@
-"""State in a database: one store holds the ledger and the archive of all pairs of a project."""
+"""State in a database: one store holds ledger, archive and budgets of all pairs of a project."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from urllib.parse import unquote, urlsplit
 from trueup.errors import StateError
 from trueup.ports import Clock
 from trueup.stores.sql.archive import SqlArchive
+from trueup.stores.sql.budgets import SqlBudgets
 from trueup.stores.sql.ledger import SqlLedger
 from trueup.stores.sql.sqlite import BUSY_S, SqliteFile
 
-__all__ = ["SqlArchive", "SqlLedger", "SqlStore", "open_sqlite"]
+__all__ = ["SqlArchive", "SqlBudgets", "SqlLedger", "SqlStore", "open_sqlite"]
 
 
 class SqlStore:
@@ -35,16 +36,17 @@ class SqlStore:
         self._file = SqliteFile(_path(url), create=create, durable=durable, busy_s=busy_s)
         self.ledger = SqlLedger(self._file, clock)
         self.archive = SqlArchive(self._file, clock)
+        self.budgets = SqlBudgets(self._file, clock)
 
     def close(self) -> None:
         """Gives back connections; safe to call twice."""
         self._file.close()
 
 
-def open_sqlite(url: str, clock: Clock | None = None) -> tuple[SqlLedger, SqlArchive]:
-    """The ledger and the archive of the store at `url`, which is created where it does not exist."""
+def open_sqlite(url: str, clock: Clock | None = None) -> tuple[SqlLedger, SqlArchive, SqlBudgets]:
+    """The ledger, the archive and the budgets of the store at `url`, which is created where it does not exist."""
     store = SqlStore(url, clock)
-    return store.ledger, store.archive
+    return store.ledger, store.archive, store.budgets
 
 
 def _path(url: str) -> Path:

@@ -110,6 +110,7 @@ SQLITE: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE UNIQUE INDEX trueup_case_open ON trueup_case (pair, key) WHERE closed_us IS NULL",
     ),
     (
+        "CREATE TABLE trueup_system (name TEXT PRIMARY KEY, health TEXT NOT NULL) WITHOUT ROWID",
         "CREATE TABLE trueup_delivery (delivery TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
         "CREATE INDEX trueup_delivery_at ON trueup_delivery (at)",
         # The body comes last: what is asked of a letter before it does not read the pages it fills.

@@ -22,7 +22,11 @@ class History:
     """
 
     def __init__(
-        self, authority: Memory, standby: Memory, digest: Callable[[Row], str], wanted: Callable[[Row | None], str | None]
+        self,
+        authority: Memory,
+        standby: Memory,
+        digest: Callable[[Row], str],
+        wanted: Callable[[Row | None], str | None],
     ) -> None:
         self.authority, self.standby = authority, standby
         self._digest, self._wanted = digest, wanted

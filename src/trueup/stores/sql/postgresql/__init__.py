@@ -14,6 +14,7 @@ except ImportError:
     ) from None
 
 from trueup.stores.sql.archive import SqlArchive
+from trueup.stores.sql.budgets import SqlBudgets
 from trueup.stores.sql.postgresql.address import parse
 from trueup.stores.sql.postgresql.database import PATIENCE_S, Database
 from trueup.stores.sql.postgresql.ledger import PostgresqlLedger
@@ -37,13 +38,14 @@ class PostgresqlStore:
             migrate(connection, address)
         self.ledger = PostgresqlLedger(self._database, clock)
         self.archive = SqlArchive(self._database, clock)
+        self.budgets = SqlBudgets(self._database, clock)
 
     def close(self) -> None:
         """Gives back connections; safe to call twice."""
         self.ledger.close()
 
 
-def open_postgresql(url: str, clock: Clock | None = None) -> tuple[PostgresqlLedger, SqlArchive]:
-    """The ledger and the archive of the store at `url`, whose tables are created where they do not exist."""
+def open_postgresql(url: str, clock: Clock | None = None) -> tuple[PostgresqlLedger, SqlArchive, SqlBudgets]:
+    """The ledger, the archive and the budgets of the store at `url`; its tables are created where they lack."""
     store = PostgresqlStore(url, clock)
-    return store.ledger, store.archive
+    return store.ledger, store.archive, store.budgets

@@ -123,6 +123,7 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         "CREATE INDEX trueup_case_pair ON trueup_case (pair, opened_us, number)",
         "CREATE UNIQUE INDEX trueup_case_open ON trueup_case (pair, key) WHERE closed_us IS NULL",
+        "CREATE TABLE trueup_system (name text PRIMARY KEY, health text NOT NULL)",
         'CREATE TABLE trueup_delivery (delivery text COLLATE "C" PRIMARY KEY, at bigint NOT NULL)',
         "CREATE INDEX trueup_delivery_at ON trueup_delivery (at)",
         """
