@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trueup.engine.run import RunOptions
+from trueup.engine.run import Phase, RunOptions
 from trueup.errors import StateError
 from trueup.model.change import Change, Origin
 from trueup.model.record import key_text
@@ -171,7 +171,8 @@ class Nature:
 
     def run(self) -> None:
         """A run, a sweep or a compare begins."""
-        only = self.chance.choice((None, "sweep", "compare", "compare"))
+        phases: tuple[Phase | None, ...] = (None, "sweep", "compare", "compare")
+        only = self.chance.choice(phases)
         self.world.run(RunOptions(only=only, enqueue=self.chance.random() < 0.6))
 
     def lose_ledger(self) -> None:

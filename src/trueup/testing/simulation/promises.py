@@ -127,8 +127,9 @@ class Promises:
                 self._called(claim.change), "" if trusting else ", to be read again",
             )  # fmt: skip
             number = self._world.history.number_of(key, claim.change.digest)
-            stale = trusting and number is not None and number < truth.accepted
-            if stale and not truth.excused and not self._restored(key, number):
+            if number is None or not trusting or truth.excused or self._restored(key, number):
+                continue
+            if number < truth.accepted:
                 self._fail(key, f"a stale offer runs: n{number}, although n{truth.accepted} was accepted")
 
     def _restored(self, key: str, number: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from trueup.testing.simulation.weather import Weather
@@ -37,7 +37,7 @@ class Scene:
     workers: int = 2
     records: int = 2
     settle_s: int = 2
-    weather: Weather = Weather()
+    weather: Weather = field(default_factory=Weather)
 
     @staticmethod
     def drawn(kind: Kind, seed: int, steps: int = STEPS) -> Scene:

@@ -16,16 +16,9 @@ from trueup.model.record import Payload
 from trueup.pair import ANY_ACTION, Handlers, declare
 from trueup.ports import Side
 from trueup.testing.simulation.comparison import compare_plainly
-from trueup.testing.simulation.ports import (
-    ArchivePort,
-    AuthorityPort,
-    BudgetsPort,
-    HostClock,
-    LedgerPort,
-    ReplicaPort,
-    Wire,
-)
+from trueup.testing.simulation.ports import ArchivePort, BudgetsPort, HostClock, LedgerPort, Wire
 from trueup.testing.simulation.scheduler import Host
+from trueup.testing.simulation.sides import AuthorityPort, ReplicaPort
 
 if TYPE_CHECKING:
     from trueup.testing.simulation.world import World
@@ -88,6 +81,10 @@ class Station:
                     self.ledger.wait(1.0)
             except StateError:
                 self.clock.sleep(1.0)
+
+    def drain(self, patience_us: int) -> None:
+        """Works until nothing is left."""
+        self.worker().drain(patience_us)
 
     def reconcile(self, run_options: RunOptions) -> None:
         """One run; what it can't reach, the next run will."""

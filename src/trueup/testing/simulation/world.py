@@ -211,26 +211,29 @@ class World:
         self.story.tell("NATURE", "all faults stop")
         self.calm = self.resting = True
         self.scheduler.notify()
-        self.go_on()
-        if self.broken:
-            return
+        for stage in (self.go_on, self._drain, self._compare, self._judge):
+            if self.promises.broken is None:
+                stage()
+
+    def _drain(self) -> None:
         last = self.station("last")
-        self.scheduler.spawn(last.host, "last", lambda: last.worker().drain(DRAIN_US))
+        self.scheduler.spawn(last.host, "last", lambda: last.drain(DRAIN_US))
         self.go_on()
         if not self.broken and not self.losses:
             self.promises.at_rest()
-        scene, readable = self.scene, self.scene.kind != "unreadable"
-        for options in [
-            *([RunOptions(adopt=True)] if readable and not self.ledger.settled(PAIR) else []),
-            RunOptions(),
-        ]:
-            if self.broken:
-                return
-            self.scheduler.now_us += 2_000_000 * scene.settle_s
+
+    def _compare(self) -> None:
+        adopted = self.ledger.settled(PAIR) or self.scene.kind == "unreadable"
+        for options in [RunOptions()] if adopted else [RunOptions(adopt=True), RunOptions()]:
+            self.scheduler.now_us += 2_000_000 * self.scene.settle_s
             self.run(options, "final")
             self.go_on()
-        if not self.broken:
-            (self.promises.after_compare if readable else self.promises.after_sweep)()
+
+    def _judge(self) -> None:
+        if self.scene.kind == "unreadable":
+            self.promises.after_sweep()
+        else:
+            self.promises.after_compare()
 
 
 def _shared(row: Mapping[str, Any]) -> dict[str, Any]:

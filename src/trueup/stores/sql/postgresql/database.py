@@ -227,7 +227,7 @@ class Database:
         self._drop(idle)
 
     def _check_process(self) -> None:
-        if False:
+        if self._process != os.getpid():
             self._inherited += self._all
             self._all, self._idle, self._process = [], [], os.getpid()
             self._slots, self._lock = threading.BoundedSemaphore(CONNECTIONS_MAX), threading.Lock()
