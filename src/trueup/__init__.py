@@ -12,10 +12,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Project": "trueup.project",
-    "load": "trueup.project",
+    "load": "trueup.loading",
     "Sql": "trueup.sides.sql",
     "File": "trueup.sides.files",
     "Memory": "trueup.sides.memory",
+    "Http": "trueup.sides.http",
+    "Basic": "trueup.sides.http",
+    "Bearer": "trueup.sides.http",
+    "OAuth2ClientCredentials": "trueup.sides.http",
     "Rows": "trueup.sides.callable",
     "decimal": "trueup.pair",
     "number": "trueup.pair",
@@ -35,19 +39,22 @@ _HOMES = {
 if TYPE_CHECKING:
     from trueup.engine import context
     from trueup.errors import TrueupError
+    from trueup.loading import load
     from trueup.model.change import Change, Outcome
     from trueup.model.drift import Drift, Verdict
     from trueup.model.outcome import RateLimited, Reject, Retry, WaitFor
     from trueup.pair import decimal, number, text, timestamp
-    from trueup.project import Project, load
+    from trueup.project import Project
     from trueup.sides.callable import Rows
     from trueup.sides.files import File
+    from trueup.sides.http import Basic, Bearer, Http, OAuth2ClientCredentials
     from trueup.sides.memory import Memory
     from trueup.sides.sql import Sql
 
 __all__ = [
-    "Change", "Drift", "File", "Memory", "Outcome", "Project", "RateLimited", "Reject", "Retry", "Rows", "Sql",
-    "TrueupError", "Verdict", "WaitFor", "__version__", "context", "decimal", "load", "number", "text", "timestamp",
+    "Basic", "Bearer", "Change", "Drift", "File", "Http", "Memory", "OAuth2ClientCredentials", "Outcome", "Project",
+    "RateLimited", "Reject", "Retry", "Rows", "Sql", "TrueupError", "Verdict", "WaitFor", "__version__", "context",
+    "decimal", "load", "number", "text", "timestamp",
 ]  # fmt: skip
 
 

@@ -112,7 +112,8 @@ class Pair:
     @property
     def authority_system(self) -> str:
         """The name under which trouble of the authority is kept."""
-        return f"{self.name}:authority"
+        declared: System | None = getattr(self.authority, "system", None)
+        return f"{self.name}:authority" if declared is None else declared.name
 
     @property
     def systems(self) -> tuple[str, str]:
@@ -195,7 +196,7 @@ def declare(
         lease_us=duration_us(lease, f"pair {name}: lease"),
         sweep=sweep,
         compare=compare,
-        system=system or System(name),
+        system=system or getattr(replica, "system", None) or System(name),
         after=_after(after),
     )
 

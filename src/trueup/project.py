@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import random
 import secrets
 import socket
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from trueup.engine.clock import SystemClock
+from trueup.engine.gate import SystemGate
 from trueup.engine.order import check_order, predecessors
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
@@ -28,10 +25,10 @@ from trueup.model.budget import System, parse_limit
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.event import Event
 from trueup.pair import ANY_ACTION, Handlers, Pair, declare
-from trueup.ports import Archive, Budgets, Clock, Ledger, Side
+from trueup.ports import Archive, Budgets, Clock, GatedSide, Ledger
 
 if TYPE_CHECKING:
-    from trueup.config import FileOptions, ProjectConfig, TableOptions
+    pass
 
 STATE_DEFAULT = "sqlite:///trueup.db"
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -253,6 +250,7 @@ class Project:
         chosen = [self.find(name) for name in (pairs or list(self._pairs))]
         for bound in chosen:
             bound.handlers.check(bound.pair)
+            self._bind_gates(bound.pair)
         declared = {name: bound.pair for name, bound in self._pairs.items()}
         check_order(declared)
         return Worker(
@@ -266,6 +264,13 @@ class Project:
             threads=self._threads if threads is None else threads,
             order={bound.name: predecessors(bound.records, declared) for bound in chosen if bound.pair.after},
         )
+
+    def _bind_gates(self, pair: Pair) -> None:
+        """Calls of these sides pass the gate of their system: its budget and its pauses."""
+        for side, system in ((pair.authority, System(pair.authority_system)), (pair.replica, pair.system)):
+            gated: object = side
+            if isinstance(gated, GatedSide) and gated.gate is None:
+                gated.gate = SystemGate(gated.system or system, self.budgets, self.clock, secrets.token_hex(4))
 
     def chance(self) -> random.Random:
         """A generator seeded from the project's."""
@@ -309,85 +314,3 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
     raise StateError(
         f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db, or postgresql://…"
     )
-
-
-def load(spec: str | None) -> Project:
-    """The project that `--project` names: a module that holds one Project, or a trueup.toml."""
-    spec = spec or os.environ.get("TRUEUP_PROJECT") or "trueup.toml"
-    if spec.endswith(".toml"):
-        from trueup.config import load as load_config  # noqa: PLC0415  the CLI starts without pydantic
-
-        return from_config(load_config(Path(spec)))
-    name, _, attribute = spec.partition(":")
-    try:
-        with _importing(Path.cwd()):
-            module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        raise ConfigError(f"there is no module {name}.", hint="Name a Python module or a trueup.toml.") from None
-    return _project_in(module, name, attribute)
-
-
-def from_config(config: ProjectConfig) -> Project:
-    """The project that a trueup.toml describes."""
-    project = Project(config.state)
-    systems = {name: project.system(name, **options.model_dump()) for name, options in config.system.items()}
-    for name, options in config.pair.items():
-        bound = project.pair(
-            name,
-            authority=_side(options.authority),
-            replica=None if options.replica is None else _side(options.replica),
-            system=None if options.system is None else systems[options.system],
-            **options.declaration(),
-        )
-        for action, function in options.functions.items():
-            bound.handlers.add(action, _function(function, config.folder))
-    for name, source in config.source.items():
-        route = None if source.route is None else _function(source.route, config.folder)
-        project.sources[name] = Source.from_options(name, source.declaration(), route)
-    return project
-
-
-def _side(options: TableOptions | FileOptions) -> Side:
-    chosen = options.model_dump(exclude_none=True)
-    if "url" in chosen:
-        from trueup.sides.sql import Sql  # noqa: PLC0415  adapters load when used
-
-        return Sql(chosen.pop("url"), **chosen)
-    from trueup.sides.files import File  # noqa: PLC0415
-
-    return File(chosen.pop("path"), **chosen)
-
-
-def _function(spec: str, folder: Path) -> Callable[..., Any]:
-    module, _, attribute = spec.partition(":")
-    try:
-        with _importing(folder):
-            found: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"handler {spec} can't be loaded: {error}.", hint="Write it as module:function.") from error
-    if not callable(found):
-        raise ConfigError(f"handler {spec} is not a function.", hint="Write it as module:function.")
-    return cast(Callable[..., Any], found)
-
-
-@contextmanager
-def _importing(folder: Path) -> Iterator[None]:
-    """Imports look in this folder too, as they do for a script that lies there."""
-    sys.path.insert(0, str(folder.resolve()))
-    try:
-        yield
-    finally:
-        sys.path.pop(0)
-
-
-def _project_in(module: Any, name: str, attribute: str) -> Project:
-    found = [value for key, value in vars(module).items() if isinstance(value, Project) and attribute in ("", key)]
-    distinct = list({id(project): project for project in found}.values())
-    if len(distinct) != 1:
-        hint = f"Name one: --project {name}:project" if distinct else "Create one: project = trueup.Project()"
-        raise ConfigError(f"module {name} holds {len(distinct)} projects.", hint=hint)
-    return distinct[0]

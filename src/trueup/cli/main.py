@@ -12,6 +12,7 @@ import typer
 
 from trueup.cli.commands import adopt, demo, diff, doctor, explain, init, pause, retry, run, serve, status, worker
 from trueup.errors import TrueupError
+from trueup.model.outcome import HandlerOutcome
 
 TROUBLE: Final = 2
 INTERRUPTED: Final = 130
@@ -86,6 +87,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return TROUBLE
     except TrueupError as error:
         _complain(error.message, error.hint)
+        return TROUBLE
+    except HandlerOutcome as outcome:
+        _complain(f"{outcome}.", "Try again later.")
         return TROUBLE
     except BrokenPipeError:
         return _reader_gone()

@@ -36,11 +36,11 @@ _caller: ContextVar[Caller] = ContextVar("trueup_caller", default=NOBODY)
 @contextmanager
 def calling(caller: Caller) -> Iterator[None]:
     """Calls within are made on this behalf."""
-    token = _caller.set(caller)
+    call = _caller.set(caller)
     try:
         yield
     finally:
-        _caller.reset(token)
+        _caller.reset(call)
 
 
 class SystemGate:
@@ -49,20 +49,20 @@ class SystemGate:
     def __init__(self, system: System, budgets: Budgets, clock: Clock, owner: str) -> None:
         self.system, self._budgets, self._clock, self._owner = system, budgets, clock, owner
         self._numbers = count()
-        self._token = threading.local()
+        self._call = threading.local()
 
     def enter(self, cost: float = 1.0) -> None:
         """Waits until a call of this cost may be made."""
         caller, waited_us = _caller.get(), 0
-        token = f"{self._owner}/{next(self._numbers)}"
-        while wait_us := self._wait_us(caller, token, cost):
+        call = f"{self._owner}/{next(self._numbers)}"
+        while wait_us := self._wait_us(caller, call, cost):
             if caller.patience_us is not None and waited_us + wait_us > caller.patience_us:
                 raise RateLimited(wait_us / 1e6)
             self._clock.sleep(wait_us / 1e6)
             waited_us += wait_us
-        self._token.value = token
+        self._call.value = call
 
-    def _wait_us(self, caller: Caller, token: str, cost: float) -> int:
+    def _wait_us(self, caller: Caller, call: str, cost: float) -> int:
         health, now_us = self._budgets.health(self.system.name), self._clock.now_us()
         if health.by_person:
             raise Unreachable(
@@ -70,12 +70,12 @@ class SystemGate:
             )
         if health.paused(now_us):
             return health.paused_until_us - now_us
-        return self._budgets.take(self.system, cost, urgent=caller.urgent, token=token, call_us=CALL_US)
+        return self._budgets.take(self.system, cost, urgent=caller.urgent, call=call, call_us=CALL_US)
 
     def leave(self, status: int | None, headers: Mapping[str, str]) -> None:
         """Tells how the call ended; reads what the system says of its limits."""
         if self.system.concurrency is not None:
-            self._budgets.ended(self.system.name, getattr(self._token, "value", ""))
+            self._budgets.ended(self.system.name, getattr(self._call, "value", ""))
         if status != TOO_MANY:
             return
         said = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
+from trueup.engine.gate import Caller, calling
 from trueup.engine.handling import Moved, call_batch, call_handler
 from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.order import Predecessor, awaited
@@ -77,15 +78,21 @@ class JobBatch:
         held = list(claims)
         stop = self.clock.every(self.pair.lease_us / 3e6, lambda: any(self.ledger.renew(held, self.pair.lease_us)))
         try:
-            finishes = self._work(held)
+            with calling(self._caller(held)):
+                finishes = self._work(held)
         finally:
             stop()
         return self._finish(finishes)
 
+    def _caller(self, claims: Sequence[Claim]) -> Caller:
+        """Events may use what is reserved for them; nobody may wait at a gate until the lease is gone."""
+        urgent = any(claim.row.priority == Origin.EVENT for claim in claims)
+        return Caller(urgent, self.pair.lease_us // 3)
+
     def _work(self, claims: Sequence[Claim]) -> list[Finish]:
         try:
             jobs = self._look(claims)
-        except SIDE_TROUBLE as error:
+        except (*SIDE_TROUBLE, RateLimited) as error:
             trouble = self._trouble_of(self.pair.authority_system, error)
             return [trouble(claim) for claim in claims]
         self.budgets.succeeded(self.pair.authority_system)

@@ -63,7 +63,7 @@ class Health:
     probes in a row; while there are any, one call at a time finds out whether the system is back.
     probing_until_us: somebody probes now. ok_at_us: the last call that succeeded.
     spent: cost by period and slice number, as {period_us: {slice: (all, not events)}}. calls: calls under way,
-    as {token: when it no longer counts}.
+    as {call: when it no longer counts}.
     """
 
     paused_until_us: int = 0
@@ -84,11 +84,11 @@ HEALTHY: Final = Health()
 
 
 def spend(
-    system: System, health: Health, cost: float, now_us: int, *, urgent: bool, token: str, call_us: int
+    system: System, health: Health, cost: float, now_us: int, *, urgent: bool, call: str, call_us: int
 ) -> tuple[int, Health]:
     """(microseconds to wait, 0 where granted; the health to save).
 
-    token, call_us: name of the call, and for how long it counts as under way unless it is ended before.
+    call, call_us: name of the call, and for how long it counts as under way unless it is ended before.
     """
     spent = {limit.period_us: _recent(health, limit, now_us) for limit in system.limits}
     wait_us = max((_wait_us(system, limit, spent[limit.period_us], cost, now_us, urgent) for limit in system.limits),
@@ -103,13 +103,13 @@ def spend(
         both, low = slices.get(at, (0.0, 0.0))
         slices[at] = (both + cost, low if urgent else low + cost)
     if system.concurrency is not None:
-        calls[token] = now_us + call_us
+        calls[call] = now_us + call_us
     return 0, replace(health, spent=spent, calls=calls)
 
 
-def ended(health: Health, token: str) -> Health:
+def ended(health: Health, call: str) -> Health:
     """The health after a call under way came to its end."""
-    return replace(health, calls={name: until_us for name, until_us in health.calls.items() if name != token})
+    return replace(health, calls={name: until_us for name, until_us in health.calls.items() if name != call})
 
 
 def _wait_us(

@@ -96,7 +96,12 @@ class Change:
 
     @property
     def id(self) -> str:
-        """Idempotency key: equal for equal work, whatever the attempt; 32 hex digits."""
-        unordered = f"#{self.wish}" if self.version is None else str(self.version)
+        """Idempotency key: equal for equal work, whatever the attempt; 32 hex digits.
+
+        Doing again what was done before, because a compare or a person found it undone, is other work: an API
+        that remembers keys must not answer it from memory.
+        """
+        again = self.version is None or self.origin in (Origin.COMPARE, Origin.REVIEW, Origin.BACKFILL)
+        unordered = f"{self.version}#{self.wish}" if again else str(self.version)
         parts = (self.pair, self.key, self.action, unordered, self.digest or "")
         return hashlib.md5("\0".join(parts).encode(), usedforsecurity=False).hexdigest()

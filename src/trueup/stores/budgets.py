@@ -40,19 +40,19 @@ class HealthBudgets(ABC):
     def _now_us(self) -> int:
         return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()
 
-    def take(self, system: System, cost: float, *, urgent: bool, token: str, call_us: int) -> int:
+    def take(self, system: System, cost: float, *, urgent: bool, call: str, call_us: int) -> int:
         """Spends if it may; answers the microseconds to wait, 0 where it was granted."""
         if not system.limits and system.concurrency is None:
             return 0
         now_us = self._now_us()
         return self._change(
             system.name,
-            lambda health: rules.spend(system, health, cost, now_us, urgent=urgent, token=token, call_us=call_us),
+            lambda health: rules.spend(system, health, cost, now_us, urgent=urgent, call=call, call_us=call_us),
         )
 
-    def ended(self, name: str, token: str) -> None:
+    def ended(self, name: str, call: str) -> None:
         """A call under way came to its end."""
-        self._change(name, lambda health: (None, rules.ended(health, token) if token in health.calls else health))
+        self._change(name, lambda health: (None, rules.ended(health, call) if call in health.calls else health))
 
     def failed(self, name: str, reason: str, pause_us: int | None = None) -> Health:
         """The system is in trouble: it is paused, for what it asked or ever longer."""

@@ -32,8 +32,8 @@ class BudgetsContract:
         return make(clock)
 
     @staticmethod
-    def take(budgets: Budgets, system: System = API, *, urgent: bool = True, token: str = "t", cost: float = 1) -> int:
-        return budgets.take(system, cost, urgent=urgent, token=token, call_us=MINUTE_US)
+    def take(budgets: Budgets, system: System = API, *, urgent: bool = True, call: str = "t", cost: float = 1) -> int:
+        return budgets.take(system, cost, urgent=urgent, call=call, call_us=MINUTE_US)
 
     def test_no_window_of_the_period_holds_more_than_the_limit(self, budgets: Budgets, clock: ManualClock) -> None:
         granted: list[int] = []
@@ -67,11 +67,11 @@ class BudgetsContract:
 
     def test_calls_at_once_are_limited_until_they_end(self, budgets: Budgets, clock: ManualClock) -> None:
         system = System("narrow", concurrency=2)
-        assert [self.take(budgets, system, token=name) == 0 for name in "abc"] == [True, True, False]
+        assert [self.take(budgets, system, call=name) == 0 for name in "abc"] == [True, True, False]
         budgets.ended("narrow", "a")
-        assert self.take(budgets, system, token="c") == 0
+        assert self.take(budgets, system, call="c") == 0
         clock.advance(61)  # the holders died; their calls no longer count
-        assert [self.take(budgets, system, token=name) == 0 for name in "de"] == [True, True]
+        assert [self.take(budgets, system, call=name) == 0 for name in "de"] == [True, True]
 
     def test_trouble_pauses_ever_longer_and_one_probes(self, budgets: Budgets, clock: ManualClock) -> None:
         pauses = []

@@ -22,7 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 @contextmanager
 def opened(context: typer.Context) -> Iterator[Project]:
     """The project that the command line names; its connections are given back at the end."""
-    from trueup.project import load  # noqa: PLC0415  loads the engine
+    from trueup.loading import load  # noqa: PLC0415  loads the engine
 
     with load(context.obj) as project:
         yield project

@@ -10,6 +10,7 @@ import httpx2
 
 from trueup.environment import expand
 from trueup.errors import ConfigError
+from trueup.model.budget import System
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Gate, Scope, Write, Written
@@ -54,6 +55,7 @@ class Http:
 
     timeout_s: for a call, at most; it has to fit into the pair's lease. at_once: calls at a time. throttled_when:
     statuses, or a JMESPath into the body, that mean *too often*. gate: the door to the system; may be set later.
+    system: what `project.system` answered: the system whose budget and pauses hold for every call.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Http:
         at_once: int = 4,
         throttled_when: str | int | Iterable[int] | None = None,
         gate: Gate | None = None,
+        system: System | None = None,
         label: str | None = None,
     ) -> None:
+        self.system = system
         list_url, auth = _parsed(expand(url, "url"), auth)
         base = str(list_url.copy_with(query=None))
         self.key = (key,) if isinstance(key, str) else tuple(key)

@@ -44,7 +44,7 @@ class Statements:
             SELECT found.* FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS asked(pair, priority, quota)
             CROSS JOIN LATERAL (
                 SELECT {_ROW} FROM {row} r
-                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT asked.quota FOR UPDATE) found
+                WHERE {_DUE} coalesce(%s, {_NOW}) {_ORDER} LIMIT asked.quota FOR UPDATE SKIP LOCKED) found
         """
         self.sleepers = f"""
             SELECT pair, key FROM {row} WHERE waits_for = ANY (%s::text[]) AND waits_for IS NOT NULL ORDER BY pair, key

@@ -1,0 +1,101 @@
+"""How a project is found and built: a module that holds one, or a trueup.toml."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from trueup.errors import ConfigError
+from trueup.events.webhook import Source
+from trueup.ports import Side
+from trueup.project import Project
+
+if TYPE_CHECKING:
+    from trueup.config import FileOptions, ProjectConfig, TableOptions
+
+
+def load(spec: str | None) -> Project:
+    """The project that `--project` names: a module that holds one Project, or a trueup.toml."""
+    spec = spec or os.environ.get("TRUEUP_PROJECT") or "trueup.toml"
+    if spec.endswith(".toml"):
+        from trueup.config import load as load_config  # noqa: PLC0415  the CLI starts without pydantic
+
+        return from_config(load_config(Path(spec)))
+    name, _, attribute = spec.partition(":")
+    try:
+        with _importing(Path.cwd()):
+            module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise ConfigError(f"there is no module {name}.", hint="Name a Python module or a trueup.toml.") from None
+    return _project_in(module, name, attribute)
+
+
+def from_config(config: ProjectConfig) -> Project:
+    """The project that a trueup.toml describes."""
+    project = Project(config.state)
+    systems = {name: project.system(name, **options.model_dump()) for name, options in config.system.items()}
+    for name, options in config.pair.items():
+        bound = project.pair(
+            name,
+            authority=_side(options.authority),
+            replica=None if options.replica is None else _side(options.replica),
+            system=None if options.system is None else systems[options.system],
+            **options.declaration(),
+        )
+        for action, function in options.functions.items():
+            bound.handlers.add(action, _function(function, config.folder))
+    for name, source in config.source.items():
+        route = None if source.route is None else _function(source.route, config.folder)
+        project.sources[name] = Source.from_options(name, source.declaration(), route)
+    return project
+
+
+def _side(options: TableOptions | FileOptions) -> Side:
+    chosen = options.model_dump(exclude_none=True)
+    if "url" in chosen:
+        from trueup.sides.sql import Sql  # noqa: PLC0415  adapters load when used
+
+        return Sql(chosen.pop("url"), **chosen)
+    from trueup.sides.files import File  # noqa: PLC0415
+
+    return File(chosen.pop("path"), **chosen)
+
+
+def _function(spec: str, folder: Path) -> Callable[..., Any]:
+    module, _, attribute = spec.partition(":")
+    try:
+        with _importing(folder):
+            found: Any = importlib.import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"handler {spec} can't be loaded: {error}.", hint="Write it as module:function.") from error
+    if not callable(found):
+        raise ConfigError(f"handler {spec} is not a function.", hint="Write it as module:function.")
+    return cast(Callable[..., Any], found)
+
+
+@contextmanager
+def _importing(folder: Path) -> Iterator[None]:
+    """Imports look in this folder too, as they do for a script that lies there."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.pop(0)
+
+
+def _project_in(module: Any, name: str, attribute: str) -> Project:
+    found = [value for key, value in vars(module).items() if isinstance(value, Project) and attribute in ("", key)]
+    distinct = list({id(project): project for project in found}.values())
+    if len(distinct) != 1:
+        hint = f"Name one: --project {name}:project" if distinct else "Create one: project = trueup.Project()"
+        raise ConfigError(f"module {name} holds {len(distinct)} projects.", hint=hint)
+    return distinct[0]

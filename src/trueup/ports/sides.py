@@ -1,0 +1,205 @@
+"""Sides: other people's systems. Adapters implement these protocols without naming them as bases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from trueup.errors import SideError
+from trueup.model.digest import HashSum
+from trueup.model.kinds import Column
+from trueup.model.record import Found, Projection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a side can do beside being enumerated.
+
+    engine: family of engine whose native hashes may be compared, such as "postgresql"; "" for none.
+    reads_by_key: `read` costs about as much as the keys it is given, not as the whole side.
+    version_index: `Scope.since` costs about as much as what changed.
+    snapshot: one scan sees one instant.
+    precondition: who checks what a write expects: the `system` itself, as part of the write, or only a `read` just
+    before it, so that what happens between the two is overwritten.
+    """
+
+    engine: str = ""
+    reads_by_key: bool = False
+    version_index: bool = False
+    snapshot: bool = False
+    precondition: Literal["system", "read"] = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a side says of itself.
+
+    label: short name for people, such as "orders"; never holds a password.
+    system: such as "PostgreSQL 15.4" or "CSV". columns: in the side's order. key: the primary key if it has one.
+    rows: an estimate, or None.
+    """
+
+    label: str
+    system: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    rows: int | None = None
+
+    def column(self, name: str) -> Column | None:
+        """The column of exactly this name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a scan looks at; everything by default.
+
+    since: only records with version >= this, ordered by (version, key).
+    where: only records that the side's own condition selects, such as `not synced` (SQL).
+    """
+
+    since: int | None = None
+    where: str | None = None
+
+
+EVERYTHING = Scope()
+
+
+@runtime_checkable
+class Side(Protocol):
+    """One system's view of a pair's records.
+
+    Raises Unreachable where the system does not answer, SchemaError where a column of the projection is
+    missing, BadInput where a value of a file is not what was declared, IncompleteScan where an enumeration
+    ended early. A scan that returns has been complete.
+    """
+
+    @property
+    def label(self) -> str:
+        """A short name for people; never holds a password."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The declared key columns; may be empty where `describe` finds a primary key."""
+
+    @property
+    def version(self) -> str | None:
+        """The declared version column. On a replica it is the precondition of writes."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this side can do."""
+
+    def describe(self) -> Description:
+        """Columns, key and system; reads no records (files: at most enough to infer types)."""
+
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        """Every record in scope, in batches, in bounded memory.
+
+        Columns by position: `projection.columns`. Each has type `kind.arrow()` where the field is native,
+        else string with canonical texts (oddities marked); the version is int64 (null = none). Order is
+        free except with `scope.since`.
+        """
+
+    def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
+        """The records with these key texts; a key that is absent from the answer is absent from the side."""
+
+    def now_us(self) -> int | None:
+        """The system's own clock; None where it has none (files)."""
+
+    def close(self) -> None:
+        """Gives back connections and file handles; safe to call twice."""
+
+
+@runtime_checkable
+class HashingSide(Side, Protocol):
+    """A side that can hash its records where they are."""
+
+    def hash_sum(self, projection: Projection) -> HashSum | None:
+        """Count and hash sum of every record; None where that is not certain or a key may repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One conditional write.
+
+    values: canonical texts by field name to put, or None to delete the record.
+    kinds: kinds of those values, where they differ from the projection's.
+    expect: the token that must still be found; "" where the record must still be absent; None for any state.
+    id: idempotency key.
+    """
+
+    key: str
+    values: Mapping[str, str | None] | None
+    expect: str | None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of one write.
+
+    landed: False where the precondition failed; nothing was changed then.
+    replica: the record as read back, in the same transaction where the side has them; None where absent.
+    """
+
+    key: str
+    landed: bool
+    replica: Found | None
+
+
+@runtime_checkable
+class WritableSide(Side, Protocol):
+    """A side that applies changes."""
+
+    def apply(self, projection: Projection, writes: Sequence[Write]) -> list[Written]:
+        """Applies the writes in order, each with its precondition; answers in the same order.
+
+        Upserts never delete and insert: rows that reference the record stay. A write whose precondition
+        fails changes nothing and does not keep the others from landing.
+        """
+
+
+@runtime_checkable
+class MarkableSide(Side, Protocol):
+    """A side on which a record can be marked as done, for pairs with `unsynced` and `mark`."""
+
+    def mark(self, projection: Projection, key: str, version: int | None, assignments: str) -> tuple[bool, int | None]:
+        """Runs `UPDATE … SET assignments WHERE key AND version = the one given`.
+
+        Answers (whether a row was updated, its version as read back in the same transaction).
+        """
+
+    def selects(self, projection: Projection, keys: Sequence[str], condition: str) -> set[str]:
+        """Which of these records the side's own condition selects now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A table as its keeper should know it.
+
+    unique_key: the system itself refuses a second record with the same key. key_index, version_index: reading
+    by key, or what changed since, need not read everything. make_key, make_version: the statements that would
+    create what is missing; make_version is None where no version is declared.
+    """
+
+    unique_key: bool
+    key_index: bool
+    version_index: bool
+    make_key: str
+    make_version: str | None
+
+
+@runtime_checkable
+class ExaminableSide(Side, Protocol):
+    """A side that can be asked, before a run, for what a run will need."""
+
+    def examine(self) -> Examined:
+        """Whether key and version are indexed."""
+
+    def refused_write(self) -> SideError | None:
+        """Why records could not be written, or None where they could; changes nothing."""

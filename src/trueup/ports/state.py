@@ -1,0 +1,136 @@
+"""Our own state: the ledger, and the archive of runs, cursors, cases and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from trueup.model.case import Case
+from trueup.model.change import Change, Outcome
+from trueup.model.letter import DeadLetter
+from trueup.model.row import Baseline, Claim, Finish, Row
+from trueup.model.run import Run
+
+
+class Ledger(Protocol):
+    """One row per record: queue, lock and memory at once (rules: `trueup.model.ledger`).
+
+    Every method is one transaction, or a few short ones, and may be repeated. Time is the store's clock.
+    """
+
+    def offer(self, changes: Sequence[Change], *, connection: Any = None) -> list[Outcome]:
+        """Judges each change by the offer table, in list order; answers an outcome for each.
+
+        connection: a caller's open transaction in the same database to join; StateError where the store
+        can't join it. Without it the offer is durable when this returns.
+        """
+
+    def claim(
+        self,
+        pairs: Sequence[str],
+        limit: int,
+        owner: str,
+        lease_us: int,
+        tries_max: int,
+        keys: Sequence[str] | None = None,
+    ) -> list[Claim]:
+        """The most urgent due records of these pairs, leased to `owner`; parks those whose tries are spent.
+
+        keys: only these records, due or not (for `perform`).
+        """
+
+    def attempt(self, intents: Sequence[tuple[Claim, str]]) -> list[bool]:
+        """Records each digest about to be written, in one statement with the check that the lease still holds."""
+
+    def renew(self, claims: Sequence[Claim], lease_us: int) -> list[bool]:
+        """Extends leases; False for each that was lost."""
+
+    def finish(self, finishes: Sequence[Finish]) -> list[bool]:
+        """Ends jobs; False where the fence refused it (the record is then read again)."""
+
+    def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
+        """The rows of these keys; absent keys have no row."""
+
+    def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
+        """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
+
+    def baseline(self, pair: str, items: Sequence[Baseline]) -> int:
+        """Stores ancestors of agreeing records whose row did not move since; answers how many were new or renewed."""
+
+    def revive(self, pair: str, tries_max: int, keys: Sequence[str] | None = None) -> int:
+        """Gives parked records that were not rejected one more try; answers how many."""
+
+    def counts(self, pair: str) -> dict[str, int]:
+        """Rows by state: `idle`, `pending`, `parked`; of the pending, those that are `leased` now; and
+        `oldest_due_us` where any is pending.
+        """
+
+    def settled(self, pair: str) -> bool:
+        """Whether the pair has a complete baseline (else it is young)."""
+
+    def settle(self, pair: str) -> None:
+        """Says that the pair has a complete baseline."""
+
+    def history(self, pair: str, key: str, limit: int = 100) -> list[tuple[int, str, str]]:
+        """(time, what, detail) of one record, oldest first: offers, claims, finishes."""
+
+    def prune(self, older_than_us: int) -> int:
+        """Forgets histories before that time, by the store's clock; answers how many entries. The records stay."""
+
+    def next_due_us(self, pairs: Sequence[str]) -> int | None:
+        """When the next record of these pairs is due, or None."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Sleeps until the store changed since this thread's last claim, at most `timeout_s`."""
+
+    def now_us(self) -> int:
+        """The store's clock."""
+
+    def close(self) -> None:
+        """Gives back connections."""
+
+
+class DeadLetters(Protocol):
+    """What authentic senders sent and nobody could make sense of; bounded for each source."""
+
+    def keep_letter(self, letter: DeadLetter) -> int:
+        """Stores a letter, durable when this returns; answers how many old ones of its source had to go for it."""
+
+    def letters(self, source: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """The newest first, of one source or of all; `count_letters` says how many are kept."""
+
+    def count_letters(self, source: str | None = None) -> int: ...  # noqa: D102
+
+    def drop_letters(self, numbers: Sequence[int]) -> int:
+        """Forgets these; answers how many there were."""
+
+
+class Archive(DeadLetters, Protocol):
+    """Runs, cursors, cases and dead letters."""
+
+    def open_run(self, run: Run) -> Run:
+        """Stores a run that begins and gives it its number."""
+
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
+        """Stores how it ended and, in the same transaction, moves cursors (by name)."""
+
+    def runs(self, pair: str, limit: int = 20) -> list[Run]:
+        """The newest runs first."""
+
+    def cursor(self, name: str) -> int | None:
+        """A cursor's value, or None where it was never moved. The pair's own name: how far its sweep is complete."""
+
+    def open_cases(self, cases: Sequence[Case]) -> int:
+        """Opens cases; an open case about the same question is refreshed instead. Answers how many are new."""
+
+    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
+        """Closes the open cases about these records, with the reason."""
+
+    def cases(self, pair: str, *, open_only: bool = True, limit: int | None = None) -> list[Case]:
+        """Cases, oldest first."""
+
+    def count_cases(self, pair: str) -> int:
+        """How many cases wait for a person."""
+
+    def close(self) -> None:
+        """Gives back connections."""
