@@ -16,7 +16,7 @@ from trueup.ports import Side
 from trueup.project import Project
 
 if TYPE_CHECKING:
-    from trueup.config import FileOptions, ProjectConfig, TableOptions
+    from trueup.config import ApiOptions, FileOptions, ProjectConfig, TableOptions
 
 
 def load(spec: str | None) -> Project:
@@ -57,8 +57,10 @@ def from_config(config: ProjectConfig) -> Project:
     return project
 
 
-def _side(options: TableOptions | FileOptions) -> Side:
+def _side(options: TableOptions | FileOptions | ApiOptions) -> Side:
     chosen = options.model_dump(exclude_none=True)
+    if "api" in chosen:
+        return _api(chosen.pop("api"), chosen)
     if "url" in chosen:
         from trueup.sides.sql import Sql  # noqa: PLC0415  adapters load when used
 
@@ -66,6 +68,18 @@ def _side(options: TableOptions | FileOptions) -> Side:
     from trueup.sides.files import File  # noqa: PLC0415
 
     return File(chosen.pop("path"), **chosen)
+
+
+def _api(url: str, options: dict[str, Any]) -> Side:
+    from trueup.sides.http import Basic, Bearer, Http, OAuth2ClientCredentials  # noqa: PLC0415
+
+    told = options.pop("auth", None) or {}
+    scope = told.pop("scope", "")
+    if "token_url" in told:
+        options["auth"] = OAuth2ClientCredentials(**told, scope=scope)
+    elif told:
+        options["auth"] = Basic(**told) if "user" in told else Bearer(**told)
+    return Http(url, **options)
 
 
 def _function(spec: str, folder: Path) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 
-TABLES = ("row", "pair", "history", "run", "cursor", "case", "delivery", "letter")
+TABLES = ("row", "pair", "history", "run", "cursor", "case", "delivery", "letter", "system")
 SCHEMA = 'state of % "Zoë" \'n co'
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -364,23 +363,27 @@ class TestProcesses:
         assert store.ledger.claim(["orders"], 1, "w", 1_000_000, 5)
 
     def test_a_forked_child_uses_connections_of_its_own(self, store):
-        store.ledger.offer(_changes(1))
+        def backend() -> int:
+            return store._database.read(lambda session: session.send("SELECT pg_backend_pid()").fetchone()[0])
+
+        parent = backend()
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            outcome = b"!"
+            answer = b""
             try:
-                store.ledger.offer(_changes(1, start=1))
-                outcome = b"."
+                assert store.ledger.offer(_changes(1)) == [Outcome.PENDING]
+                answer = str(backend()).encode()
             finally:
-                os.write(writing, outcome)
+                os.write(writing, answer)
                 os._exit(0)
-        os.waitpid(child, 0)
-        assert select.select([reading], [], [], 5)[0]
-        assert os.read(reading, 1) == b"."
-        os.close(reading)
         os.close(writing)
-        assert store.ledger.offer(_changes(3)) == [Outcome.SAME, Outcome.SAME, Outcome.PENDING]
+        os.waitpid(child, 0)
+        answer = os.read(reading, 100)
+        os.close(reading)
+        assert int(answer) != parent
+        assert backend() == parent
+        assert store.ledger.offer(_changes(2)) == [Outcome.SAME, Outcome.PENDING]
 
 
 class TestRaces:

@@ -112,7 +112,7 @@ def test_a_declaration_has_the_options_of_declare(write):
             "authority: the authority needs a key",
             None,
         ),
-        ('[pair.a]\nauthority = { table = "t" }', 2, "either url or path", "url"),
+        ('[pair.a]\nauthority = { table = "t" }', 2, "one of url, path and api", "url"),
         ('[pair.a]\nauthority = { path = "a.csv", key = "id" }\n\nsettle = "soon"', 4, "pair.a.settle", None),
         ('[pair.a]\nauthority = { path = "a.csv", key = "id" }\ntries = 0', 3, "pair.a.tries", None),
         ('[pair.a]\nauthority = { path = "a.csv", key = "id", zone = "Mars/X" }', 2, "time zone", None),

@@ -20,12 +20,34 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from trueup.config.options import FieldOptions, FileOptions, PairOptions, ProjectConfig, TableOptions
+from trueup.config.options import (
+    ApiOptions,
+    AuthOptions,
+    FieldOptions,
+    FileOptions,
+    PairOptions,
+    ProjectConfig,
+    SourceOptions,
+    SystemOptions,
+    TableOptions,
+)
 from trueup.config.source import FILE_NAME, Place, Source
 from trueup.errors import ConfigError, did_you_mean
 from trueup.locations import absolute_sqlite
 
-__all__ = ["FILE_NAME", "FieldOptions", "FileOptions", "PairOptions", "ProjectConfig", "TableOptions", "load"]
+__all__ = [
+    "FILE_NAME",
+    "ApiOptions",
+    "AuthOptions",
+    "FieldOptions",
+    "FileOptions",
+    "PairOptions",
+    "ProjectConfig",
+    "SourceOptions",
+    "SystemOptions",
+    "TableOptions",
+    "load",
+]
 
 
 def load(path: str | Path, environment: Mapping[str, str] | None = None) -> ProjectConfig:
@@ -93,7 +115,9 @@ def _problem(error: ErrorDetails, place: Place) -> tuple[str, str | None]:
     if error["type"] == "string_pattern_mismatch":
         return "this names no function", "Write module:function, such as shop.erp:push."
     if error["type"] == "side":
-        return error["msg"], 'Write { url = "…", table = "…" } for a table, or { path = "…" } for a file.'
+        return error[
+            "msg"
+        ], 'Write { url = "…", table = "…" } for a table, { path = "…" } for a file, { api = "…" } for an API.'
     message = error["msg"].removeprefix("Value error, ").rstrip(".")
     return message[:1].lower() + message[1:], "See docs/reference/config.md for what each option takes."
 
@@ -101,7 +125,10 @@ def _problem(error: ErrorDetails, place: Place) -> tuple[str, str | None]:
 def _model_at(location: Place) -> type[BaseModel]:
     """The model whose option was not known."""
     if len(location) > 3 and location[2] in ("authority", "replica"):
-        return TableOptions if location[3] == "table" else FileOptions
+        models: dict[str, type[BaseModel]] = {"table": TableOptions, "api": ApiOptions}
+        return models.get(str(location[3]), FileOptions)
     if len(location) > 3 and location[2] == "fields":
         return FieldOptions
+    if len(location) > 2 and location[0] in ("system", "source"):
+        return SystemOptions if location[0] == "system" else SourceOptions
     return ProjectConfig if len(location) == 1 else PairOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -106,17 +106,68 @@ class FileOptions(_Options):
     zone: Zone | None = Field(None, description="The time zone of wall-clock times, such as `Europe/Berlin`.")
 
 
+class AuthOptions(_Options):
+    """Who calls an API: user and password, a token, or OAuth 2 client credentials."""
+
+    user: str | None = Field(None, description="User name of basic authentication.")
+    password: str | None = Field(None, description="Its password, as `${VARIABLE}`.")
+    token: str | None = Field(None, description="A bearer token that does not change, as `${VARIABLE}`.")
+    token_url: str | None = Field(None, description="Where an OAuth 2 token is fetched.")
+    client_id: str | None = Field(None, description="The client's id.")
+    client_secret: str | None = Field(None, description="The client's secret, as `${VARIABLE}`.")
+    scope: str = Field("", description="The scope that is asked for.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> AuthOptions:
+        ways = [{"user", "password"}, {"token"}, {"token_url", "client_id", "client_secret"}]
+        given = {name for name, value in self if value is not None and name != "scope"}
+        if given not in ways:
+            raise ValueError("say user and password, or token, or token_url, client_id and client_secret")
+        return self
+
+
+class ApiOptions(_Options):
+    """A side that is an HTTP API."""
+
+    api: str = Field(description="Address of the list, such as `https://courses.example/api/enrollments`.")
+    key: Names = Field((), description="The key column, or a list of them. By default the authority's.")
+    version: str | None = Field(None, description="The column that grows whenever a record changes.")
+    columns: dict[str, KindText] = Field({}, description="Kinds of columns; others are inferred from the first page.")
+    fields: dict[str, str] = Field({}, description="JMESPath by column, where it is not the record's own name.")
+    items: str | None = Field(None, description="JMESPath to the list in a page.")
+    item: str | None = Field(None, description="JMESPath to the record in a single answer.")
+    lists: bool = Field(True, description="Whether the API has a list at all.")
+    paging: Literal["page", "offset", "cursor", "link", "none"] = Field("page", description="How the list is paged.")
+    page_param: str | None = Field(None, description="Name of the parameter for the page, offset or cursor.")
+    size_param: str | None = Field("limit", description="Name of the parameter for the size of a page.")
+    page_size: int = Field(100, ge=1, description="Records a page.")
+    next: str | None = Field(None, description="JMESPath, or `header:NAME`, of the next cursor or address.")
+    total: str | None = Field(None, description="JMESPath, or `header:NAME`, of the number of records.")
+    changed_param: str | None = Field(None, description="Name of the parameter that asks for what changed since.")
+    item_url: str = Field("{url}/{key}", description="Address of a single record.")
+    keys_param: str | None = Field(None, description="Name of the parameter of the list that takes keys.")
+    headers: dict[str, str] = Field({}, description="Headers of every call.")
+    auth: AuthOptions | None = Field(None, description="Who calls: see below.")
+    etag: bool | Literal["weak"] = Field(True, description="Whether ETags are preconditions of writes.")
+    create: Literal["POST", "PUT", "PATCH"] = Field("PUT", description="The method that creates a record.")
+    update: Literal["POST", "PUT", "PATCH"] = Field("PATCH", description="The method that changes a record.")
+    timeout_s: float = Field(10.0, gt=0, description="Seconds for a call; it has to fit into the pair's lease.")
+
+
+_TELLING: Final = {"url": "table", "path": "file", "api": "api"}
+_TAGS: Final = {TableOptions: "table", FileOptions: "file", ApiOptions: "api"}
+
+
 def _which(value: object) -> str | None:
-    if isinstance(value, TableOptions | FileOptions):
-        return "table" if isinstance(value, TableOptions) else "file"
-    if not isinstance(value, dict) or ("url" in value) == ("path" in value):
-        return None
-    return "table" if "url" in value else "file"
+    if isinstance(value, _Options):
+        return _TAGS.get(type(value))
+    found = [tag for name, tag in _TELLING.items() if isinstance(value, dict) and name in value]
+    return found[0] if len(found) == 1 else None
 
 
 SideOptions = Annotated[
-    Annotated[TableOptions, Tag("table")] | Annotated[FileOptions, Tag("file")],
-    Discriminator(_which, custom_error_type="side", custom_error_message="a side needs either url or path"),
+    Annotated[TableOptions, Tag("table")] | Annotated[FileOptions, Tag("file")] | Annotated[ApiOptions, Tag("api")],
+    Discriminator(_which, custom_error_type="side", custom_error_message="a side needs one of url, path and api"),
 ]
 
 
@@ -181,7 +232,7 @@ class PairOptions(_Options):
 
     @field_validator("authority")
     @classmethod
-    def _has_key(cls, value: TableOptions | FileOptions) -> TableOptions | FileOptions:
+    def _has_key(cls, value: TableOptions | FileOptions | ApiOptions) -> TableOptions | FileOptions | ApiOptions:
         if not value.key:
             raise ValueError('the authority needs a key, such as key = "id"')
         return value

@@ -21,13 +21,15 @@ TYPES: Final = tuple(
 )
 _STATE, _ATTEMPTED = COLUMNS.index("state"), COLUMNS.index("attempted")
 _plain = attrgetter(*_PLAIN)
+# json.dumps would build an encoder for every row.
+_json = json.JSONEncoder(separators=(",", ":")).encode
 _STATES = {state.value: state for state in State}
 _flags = attrgetter("refetch", "verify", "unsynced", "unordered", "rejected")
 
 
 def kept(row: Row) -> tuple[Any, ...]:
     """The row as values of `COLUMNS`."""
-    attempted = json.dumps(row.attempted, separators=(",", ":")) if row.attempted else None
+    attempted = _json(row.attempted) if row.attempted else None
     ready_at = row.ready_at if row.state is State.PENDING else None
     return (*_plain(row), attempted, ready_at)
 

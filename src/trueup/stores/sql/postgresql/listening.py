@@ -73,6 +73,7 @@ class Listener:
                 connection.autocommit = True
                 connection.execute(f'LISTEN "{self._channel}"'.encode())
                 self._ready.set()
+                self._called()
                 if self._pump(connection, stop):
                     return
             self._ready.set()
