@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -243,6 +244,22 @@ class TestFile:
         store.ledger.wait(30)
         assert time.monotonic() - began < 10
         assert store.ledger.counts("orders")["pending"] == 1
+
+    def test_offers_of_many_threads_share_commits(self, store):
+        """Given 16 threads that each offer one change at a time, I expect far fewer commits than offers."""
+        store.ledger.settle("orders")
+
+        def offer(thread: int) -> None:
+            for change in _changes(800)[thread * 50 : (thread + 1) * 50]:
+                assert store.ledger.offer([change]) == [Outcome.PENDING]
+
+        counted = store._file.writing
+        begun = []
+        store._file.writing = lambda: begun.append(1) or counted()
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(offer, range(16)))
+        assert len(begun) < 400
+        assert store.ledger.counts("orders")["pending"] == 800
 
     def test_waiting_takes_no_longer_than_it_may(self, store):
         began = time.monotonic()

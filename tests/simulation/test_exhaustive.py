@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from seams import without
+from test_seeds import told_by
 
 from trueup.testing.simulation import KINDS
 from trueup.testing.simulation.exhaustive import SCOPES, Scope, search
@@ -33,6 +34,13 @@ def test_no_schedule_breaks_a_promise(kind: Any, scope: Scope) -> None:
 def test_the_search_finds_what_a_missing_rule_breaks(name: str, scope: Scope) -> None:
     with without(name):
         assert search("none", scope, deviations=2, schedules_max=2_000).broken is not None
+
+
+def test_the_command_says_how_many_schedules_it_ran() -> None:
+    done = told_by("1", "--class", "none", "--search", "1", "--schedules", "5")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == f"none: {SCOPES[0].name}: 5 schedules, 0 known already; the limit"
+    assert len(done.stdout.splitlines()) == len(SCOPES)
 
 
 def test_a_search_plays_the_same_schedules_again() -> None:

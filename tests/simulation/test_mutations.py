@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 from seams import MUTATIONS, without
-from test_traces import compare_that_races_a_worker
+from test_traces import compare_that_races_a_worker, late_write, removed_by_hand
 
 from trueup.testing.simulation import KINDS, Played, Scene, simulate
 
 SEEDS = 200
-BY_TRACE = {"guard_of_confirm": compare_that_races_a_worker}
+# Too rare for a few hundred seeds: a trace plays what it takes.
+BY_TRACE = {
+    "guard_of_confirm": compare_that_races_a_worker,
+    "refused_finish": late_write,
+    "confirmed_rows": removed_by_hand,
+}
 
 
 def first_broken(kinds: Any = KINDS) -> Played | None:
@@ -30,6 +35,12 @@ def test_without_this_rule_a_promise_breaks(name: str) -> None:
     assert broken is not None, f"{SEEDS} seeds of each class do not miss {name}"
     assert broken.command in broken.report()
     assert f"--seed {broken.scene.seed}" in broken.command
+
+
+@pytest.mark.parametrize("name", sorted(BY_TRACE))
+def test_with_all_rules_these_traces_end_well(name: str) -> None:
+    trace = BY_TRACE[name]()
+    assert trace.end() is None, trace.story
 
 
 def test_a_broken_promise_is_told_as_a_story_with_the_command_that_plays_it_again() -> None:

@@ -125,6 +125,33 @@ def frozen_between_check_and_write(kind: Any) -> tuple[Trace, Any, Any]:
     return trace, frozen, other
 
 
+def late_write() -> Trace:
+    """A holder wakes after a newer write; the replica has no precondition, so its own lands on top."""
+    trace, frozen, other = frozen_between_check_and_write("none")
+    trace.offer(trace.change())
+    trace.go(other)
+    trace.go(frozen, before="ledger.claim")
+    assert trace.held() == "n2"
+    return trace
+
+
+def removed_by_hand() -> Trace:
+    """A person removes a record that was verified a moment ago; a compare finds it."""
+    trace = Trace("opaque")
+    key = trace.row().key
+    trace.world.put_replica(key, None)
+    trace.world.promises.edited(key, None)
+    trace.go(trace.run())
+    return trace
+
+
+def test_a_record_removed_by_hand_is_written_again() -> None:
+    trace = removed_by_hand()
+    trace.go(trace.worker("worker"))
+    assert trace.held() == "n1"
+    ends_well(trace)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_holder_frozen_past_its_lease_wakes_after_a_newer_write(kind: Any) -> None:
     trace, frozen, other = frozen_between_check_and_write(kind)

@@ -109,14 +109,14 @@ class Database:
         # Connections of the process that this one was forked from: not ours to use, nor to close.
         self._inherited: list[_Pooled] = []
 
-    def run(self, work: Callable[[Session], _T], *, repeatable: bool = True, patient: bool = True) -> _T:
+    def run(self, work: Callable[[Session], _T], *, repeatable: bool = True) -> _T:
         """What `work` answers in one transaction, which is committed when this returns.
 
         `work` runs again where the transaction was undone: another one was faster, or the server went away.
         repeatable: it may run again even where the server went away during the commit, so that it may be done
-        already. patient: whether to wait for a server that does not answer.
+        already.
         """
-        deadline = time.monotonic() + (self._patience_s if patient else 0)
+        deadline = time.monotonic() + self._patience_s
         attempts = 0
         while True:
             connection: Connection | None = None
