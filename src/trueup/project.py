@@ -312,5 +312,6 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
 
         return open_postgresql(url, clock)
     raise StateError(
-        f"state {url.partition(':')[0]}: is not supported.", hint="Use sqlite:///path/to/trueup.db or postgresql://host/database."
+        f"state {url.partition(':')[0]}: is not supported.",
+        hint="Use sqlite:///path/to/trueup.db or postgresql://host/database.",
     )
