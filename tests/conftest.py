@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from services import mariadb_database, postgres_database
 from sql_tables import Tables, mariadb_tables, postgres_tables, sqlite_tables
+
+# How long an example takes says something about the machine, nothing about the law.
+settings.register_profile("laws", deadline=None)
+settings.load_profile("laws")
 
 
 @pytest.fixture(scope="session")

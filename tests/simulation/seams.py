@@ -11,6 +11,7 @@ import pytest
 
 from trueup.engine import confirm
 from trueup.engine import job as jobs
+from trueup.engine.holding import Holding
 from trueup.model import ledger as rules
 from trueup.model.row import Claim, Finish, Row
 
@@ -83,7 +84,7 @@ def refused_finish(patch: Patch) -> None:
 def lease_check(patch: Patch) -> None:
     """Nobody asks whether the lease still holds before a write."""
     patch.setattr(jobs.JobBatch, "_still_held", lambda self, waiting: list(waiting))
-    patch.setattr("trueup.engine.handling.check_lease", lambda ledger, claim, lease_us: None)
+    patch.setattr(Holding, "holds", lambda self, claim: True)
 
 
 def guard_of_confirm(patch: Patch) -> None:
