@@ -12,7 +12,7 @@ from services import mariadb_database, postgres_database
 from sql_tables import Tables, mariadb_tables, postgres_tables, sqlite_tables
 
 # How long an example takes says something about the machine, nothing about the law.
-settings.register_profile("laws", deadline=None)
+settings.register_profile("laws", settings(), deadline=None)
 settings.load_profile("laws")
 
 

@@ -19,8 +19,9 @@ Make = Callable[..., Sql]
 _number = itertools.count()
 
 
-def maker(url: str, driver: str, quote: str) -> Iterator[Make]:
+def maker(url: str, driver: str, quote: str, cascade: str = "") -> Iterator[Make]:
     sides: list[Sql] = []
+    names: list[str] = []
     engine = sa.create_engine(f"{driver}:{url.partition(':')[2]}")
 
     def made(definition: str, *rows: str, table: str | None = None, before: str = "SELECT 1", **how: Any) -> Sql:
@@ -30,18 +31,22 @@ def maker(url: str, driver: str, quote: str) -> Iterator[Make]:
             connection.exec_driver_sql(f"CREATE TABLE {quote}{name}{quote} ({definition})")
             for row in rows:
                 connection.exec_driver_sql(f"INSERT INTO {quote}{name}{quote} VALUES ({row})")
+        names.append(name)
         sides.append(Sql(url, name, **how))
         return sides[-1]
 
     yield made
     for side in sides:
         side.close()
+    with engine.begin() as connection:
+        for name in names:
+            connection.exec_driver_sql(f"DROP TABLE {quote}{name}{quote} {cascade}")
     engine.dispose()
 
 
 @pytest.fixture
 def postgres(postgres_url: str) -> Iterator[Make]:
-    yield from maker(postgres_url, "postgresql+psycopg", '"')
+    yield from maker(postgres_url, "postgresql+psycopg", '"', "CASCADE")
 
 
 @pytest.fixture

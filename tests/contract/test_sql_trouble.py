@@ -20,12 +20,12 @@ from trueup.sides.sql import Sql
 
 
 def test_unknown_names_are_met_with_the_nearest_known(tables: Tables) -> None:
-    tables.table("id int, amount int", "orders")
+    tables.table("id int, amount int", "shipments")
     for side, name in (
-        (tables.side("ordesr", key="id"), "orders"),
-        (tables.side("orders", key="idd"), "id"),
-        (tables.side("orders", key="id", version="amuont"), "amount"),
-        (tables.side("orders", key="id", columns={"amont": "text"}), "amount"),
+        (tables.side("shipmenst", key="id"), "shipments"),
+        (tables.side("shipments", key="idd"), "id"),
+        (tables.side("shipments", key="id", version="amuont"), "amount"),
+        (tables.side("shipments", key="id", columns={"amont": "text"}), "amount"),
     ):
         with pytest.raises(SchemaError) as caught:
             side.describe()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 
 from trueup.errors import LeaseLost
@@ -22,7 +21,6 @@ class Holding:
         self._ledger, self._clock, self._claims, self._lease_us = ledger, clock, list(claims), lease_us
         self._until_us = began_us + lease_us
         self._lost: set[int] = set()
-        self._lock = threading.Lock()
 
     def keep(self) -> Callable[[], None]:
         """Renews at a third of the lease until what it returns is called."""
@@ -30,13 +28,13 @@ class Holding:
 
     def renew(self) -> bool:
         """Extends the leases; answers whether any is still held."""
-        with self._lock:
-            began_us = self._clock.now_us()
-            held = [claim for claim in self._claims if claim.fence not in self._lost]
-            kept = self._ledger.renew(held, self._lease_us) if held else []
-            self._lost |= {claim.fence for claim, still in zip(held, kept, strict=True) if not still}
-            self._until_us = max(self._until_us, began_us + self._lease_us)
-            return any(kept)
+        # No lock: renewing twice does no harm, and a lock must never be held over a call of a port.
+        began_us = self._clock.now_us()
+        held = [claim for claim in self._claims if claim.fence not in self._lost]
+        kept = self._ledger.renew(held, self._lease_us) if held else []
+        self._lost.update(claim.fence for claim, still in zip(held, kept, strict=True) if not still)
+        self._until_us = max(self._until_us, began_us + self._lease_us)
+        return any(kept)
 
     def holds(self, claim: Claim) -> bool:
         """Whether a write may start: the lease holds, and at least half of it is left."""
