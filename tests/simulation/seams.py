@@ -11,7 +11,6 @@ import pytest
 
 from trueup.engine import confirm
 from trueup.engine import job as jobs
-from trueup.engine.holding import Holding
 from trueup.model import ledger as rules
 from trueup.model.row import Claim, Finish, Row
 
@@ -84,7 +83,7 @@ def refused_finish(patch: Patch) -> None:
 def lease_check(patch: Patch) -> None:
     """Nobody asks whether the lease still holds before a write."""
     patch.setattr(jobs.JobBatch, "_still_held", lambda self, waiting: list(waiting))
-    patch.setattr(Holding, "holds", lambda self, claim: True)
+    patch.setattr("trueup.engine.handling.check_lease", lambda ledger, claim, lease_us: None)
 
 
 def guard_of_confirm(patch: Patch) -> None:

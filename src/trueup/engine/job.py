@@ -13,7 +13,6 @@ from itertools import islice, takewhile
 
 from trueup.engine.gate import Caller, calling
 from trueup.engine.handling import Moved, call_batch, call_handler
-from trueup.engine.holding import Holding
 from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.order import Predecessor, awaited
 from trueup.engine.records import Records, State
@@ -74,13 +73,13 @@ class JobBatch:
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
         self._troubled: set[str] = set()
 
-    def work(self, claims: Sequence[Claim], began_us: int) -> list[Finish]:
-        """Works these claims, asked for at `began_us`; answers how each ended (a lost lease has no finish)."""
-        self.holding = Holding(self.ledger, self.clock, claims, self.pair.lease_us, began_us)
-        stop = self.holding.keep()
+    def work(self, claims: Sequence[Claim]) -> list[Finish]:
+        """Works these claims; answers how each ended (a lost lease ends without a finish)."""
+        held = list(claims)
+        stop = self.clock.every(self.pair.lease_us / 3e6, lambda: any(self.ledger.renew(held, self.pair.lease_us)))
         try:
-            with calling(self._caller(claims)):
-                finishes = self._work(claims)
+            with calling(self._caller(held)):
+                finishes = self._work(held)
         finally:
             stop()
         return self._finish(finishes)
@@ -186,7 +185,7 @@ class JobBatch:
 
     def _ask(self, job: Job, drift: str) -> None:
         """Opens a case; not where the lease was lost, since what was found may be the next holder's write."""
-        if not self.holding.holds(job.claim):
+        if not self.ledger.renew([job.claim], self.pair.lease_us)[0]:
             return
         case = Case(
             pair=self.pair.name,
@@ -239,14 +238,18 @@ class JobBatch:
         return None if state.absent else self.records.mapped(state)
 
     def _still_held(self, jobs: Sequence[Job]) -> list[Job]:
-        """Records each intent that the claim could not, in one step with the check of the lease; drops what is lost."""
-        unsaid = [job for job in jobs if not job.state.absent and not _intended(job)]
-        for job, held in zip(
-            unsaid, self.ledger.attempt([(j.claim, j.state.digest or "") for j in unsaid]), strict=True
-        ):
-            if not held:
-                self.holding.lose(job.claim)
-        return [job for job in jobs if self.holding.holds(job.claim)]
+        """Records each intent in one step with the check of the lease; drops jobs whose lease was lost."""
+        puts = [job for job in jobs if not job.state.absent]
+        drops = [job for job in jobs if job.state.absent]
+        held = dict(
+            zip(
+                [j.key for j in puts], self.ledger.attempt([(j.claim, j.state.digest or "") for j in puts]), strict=True
+            )
+        )
+        held |= dict(
+            zip([j.key for j in drops], self.ledger.renew([j.claim for j in drops], self.pair.lease_us), strict=True)
+        )
+        return [job for job in jobs if held[job.key]]
 
     # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -254,11 +257,10 @@ class JobBatch:
         """Runs the handlers, then reads back what the replica made of it where it has not said so itself."""
         waiting = list(jobs)
         performed: list[Job] = []
-        waiting = self._still_held(waiting)
         while waiting:
             group = self._next_group(waiting)
             waiting = waiting[len(group) :]
-            held = [job for job in group if self.holding.holds(job.claim)]
+            held = self._still_held(group)
             try:
                 performed += self._call(held)
             except LeaseLost:
@@ -292,10 +294,10 @@ class JobBatch:
         if handler is None or handler.batch is None:
             [job] = jobs
             job.written = call_handler(
-                self.records, self.handlers, self.holding, job.claim, job.state, job.replica, job.expect
+                self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect
             )
             return [job]
-        outcomes = call_batch(handler, self.records, self.holding, [(job.claim, job.state) for job in jobs])
+        outcomes = call_batch(handler, self.records, self.ledger, [(job.claim, job.state) for job in jobs])
         for job, outcome in zip(jobs, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 job.ending = self._failed(job.claim, outcome)
@@ -365,12 +367,6 @@ class JobBatch:
         """Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015)."""
         ceiling = min(BACKOFF_MAX_US, BACKOFF_FIRST_US * 2 ** max(0, tries - 1))
         return int(self.chance.uniform(0, ceiling))
-
-
-def _intended(job: Job) -> bool:
-    """Whether the claim recorded the very digest that is about to be written."""
-    row = job.claim.row
-    return not row.refetch and not row.verify and row.wish_digest == job.state.digest
 
 
 def contradiction(claim: Claim, state: State) -> str | None:

@@ -18,8 +18,6 @@ from trueup.ports import Archive, Budgets, Clock, Ledger
 
 BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
-BATCH_QUICK_US = 250_000
-BATCH_SLOW_US = 1_000_000
 WAIT_S_MAX = 1.0
 PROBE_POLL_S = 0.01
 Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, waits
@@ -48,40 +46,29 @@ class Worker:
         self._clock, self._pairs = clock, pairs
         self._owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
-        self._sizes: dict[str, int] = {}
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
         """One batch of each pair that has something due; answers how the jobs ended."""
         ended: list[Finish] = []
         for name, (records, handlers) in self._pairs.items():
             pair = records.pair
-            limit = self._permitted(pair, self._size(name, handlers))
+            limit = self._permitted(pair, max(BATCH_HANDLED, handlers.batch) if handlers.declared else BATCH_WRITTEN)
             if not limit:
                 continue
-            began_us = self._clock.now_us()
             claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
             if claims:
                 batch = JobBatch(
-                    records, handlers, self._ledger, self._archive, self._budgets, self._clock, chance,
+                    records,
+                    handlers,
+                    self._ledger,
+                    self._archive,
+                    self._budgets,
+                    self._clock,
+                    chance,
                     self._order.get(name, ()),
-                )  # fmt: skip
-                ended += batch.work(claims, began_us)
-                self._learn(name, len(claims), self._clock.now_us() - began_us)
+                )
+                ended += batch.work(claims)
         return ended
-
-    def _size(self, name: str, handlers: Handlers) -> int:
-        """How many records one claim takes: what a batch handler wants, what the writer can, or what fits a second."""
-        if not handlers.declared:
-            return BATCH_WRITTEN
-        return max(handlers.batch, self._sizes.get(name, BATCH_HANDLED))
-
-    def _learn(self, name: str, worked: int, took_us: int) -> None:
-        """Quick handlers get larger batches; slow ones must not hold what other workers could do."""
-        size = self._sizes.get(name, BATCH_HANDLED)
-        if took_us > BATCH_SLOW_US:
-            self._sizes[name] = max(1, size // 2)
-        elif took_us < BATCH_QUICK_US and worked >= size:
-            self._sizes[name] = min(BATCH_WRITTEN, size * 2)
 
     def _permitted(self, pair: Pair, limit: int) -> int:
         """How many records may be claimed: none of a paused system, one where a job must probe it."""
