@@ -96,6 +96,8 @@ def test_interruption_is_clean(tmp_path):
         [*TRUEUP, "diff", "a.csv", "a.csv", "--key", "id"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "TMPDIR": str(spill)},
+        # A shell that runs the tests in the background has them ignore Ctrl-C, and so would the program.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  it only sets a handler
     )  # fmt: skip
     deadline = time.monotonic() + 30
     while not _reading(spill) and process.poll() is None and time.monotonic() < deadline:
