@@ -13,7 +13,6 @@ from trueup.model.budget import System
 from trueup.model.change import DELETE, UPSERT
 from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
 from trueup.model.duration import duration_us
-from trueup.model.kinds import KIND_NAMES
 from trueup.model.record import EXACT, Rule
 from trueup.ports import MarkableSide, Side, WritableSide
 
@@ -273,13 +272,6 @@ class Handlers:
                 f"pair {pair.name}: action {lacking[0]} has no handler.",
                 hint=f'Declare one with @pair.on("{lacking[0]}"), or @pair.on_change for any action.',
             )
-
-
-def check_kind(name: str) -> str:
-    """The kind name itself; ConfigError where there is no such kind."""
-    if name not in KIND_NAMES:
-        raise ConfigError(f"there is no kind {name!r}.", hint=f"Kinds: {', '.join(KIND_NAMES)}.")
-    return name
 
 
 __all__ = [

@@ -120,7 +120,6 @@ class BoundPair:
         return self._reconcile(options, progress)
 
     def _reconcile(self, options: RunOptions, progress: Progress | None) -> Report:
-        self.handlers.check(self.pair)
         project = self._project
         worker = project.worker([self.name])
         return Reconciliation(

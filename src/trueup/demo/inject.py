@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,12 +123,3 @@ def _each(path: Path, statement: str, keys: Sequence[Key]) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.executemany(f"{statement} {WHERE}", keys)
         db.commit()
-
-
-def count(path: Path, query: str) -> int:
-    """One number from a database."""
-    with closing(sqlite3.connect(path)) as db:
-        return int(db.execute(query).fetchone()[0])
-
-
-Step = Callable[[], None]

@@ -140,14 +140,6 @@ def _until_free(limit: Limit, slices: Mapping[int, tuple[float, float]], which: 
     return limit.period_us
 
 
-def remaining(system: System, health: Health, now_us: int) -> dict[str, float]:
-    """By limit, how much may still be spent now by events."""
-    return {
-        str(limit): limit.calls - sum(both for both, _ in _recent(health, limit, now_us).values())
-        for limit in system.limits
-    }
-
-
 def failed(health: Health, now_us: int, reason: str, *, pause_us: int | None = None) -> Health:
     """The health after trouble of the system: paused, twice as long each time a probe fails.
 

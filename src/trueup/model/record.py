@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from trueup.errors import SchemaError
 from trueup.model.canonical import nfc
 from trueup.model.digest import digest_of
-from trueup.model.kinds import INTEGER, TEXT, Kind
+from trueup.model.kinds import TEXT, Kind
 from trueup.model.natural import natural
 from trueup.model.numbers import ODD, WIDE, round_decimal_text
 from trueup.model.times import parse_us
@@ -220,9 +220,3 @@ def _read_kind(spelled: str) -> Kind:
         return Kind("timestamp", aware=True)
     name, _, item = spelled.partition(":")
     return Kind(name, item=_read_kind(item) if item else None)  # type: ignore[arg-type]
-
-
-def key_fields(names: Sequence[str], kinds: Sequence[Kind] = ()) -> tuple[Field, ...]:
-    """Key fields with the given kinds (integer by default), for callers that know their table."""
-    chosen = [*kinds, *[INTEGER] * (len(names) - len(kinds))]
-    return tuple(Field(name, name, kind) for name, kind in zip(names, chosen, strict=True))

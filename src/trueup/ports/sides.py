@@ -128,7 +128,6 @@ class Write:
     """One conditional write.
 
     values: canonical texts by field name to put, or None to delete the record.
-    kinds: kinds of those values, where they differ from the projection's.
     expect: the token that must still be found; "" where the record must still be absent; None for any state.
     id: idempotency key.
     """
