@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +20,14 @@ from trueup.ports import MarkableSide, Side, WritableSide
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A function that acts on changes. batch: how many it takes at once; None for one at a time."""
+    """A function that acts on changes. batch: how many it takes at once; None for one at a time.
+
+    takes_replica: whether it declares a second parameter.
+    """
 
     call: Callable[..., Any]
     batch: int | None = None
+    takes_replica: bool = False
 
 
 ANY_ACTION: Final = "*"
@@ -83,6 +88,7 @@ class Pair:
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
     sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls. after: pairs
     whose records must be done first, with the columns that hold their keys (none: the key's own names).
+    concurrency: batches worked at once, over all workers of the store; None for any number.
     """
 
     name: str
@@ -106,6 +112,7 @@ class Pair:
     sweep: str | None = None
     compare: str | None = None
     system: System = field(default_factory=lambda: System(""))
+    concurrency: int | None = None
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -154,6 +161,7 @@ def declare(
     sweep: str | None = None,
     compare: str | None = None,
     system: System | None = None,
+    concurrency: int | None = None,
     after: Sequence[Any] | Mapping[Any, Sequence[str]] = (),
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
@@ -174,6 +182,8 @@ def declare(
         raise ConfigError(f"pair {name}: jitter is {jitter}.", hint="Give a share between 0 and 1.")
     if tries < 1:
         raise ConfigError(f"pair {name}: tries is {tries}.", hint="Give at least 1.")
+    if concurrency is not None and concurrency < 1:
+        raise ConfigError(f"pair {name}: concurrency is {concurrency}.", hint="Give at least 1, or leave it out.")
     return Pair(
         name=name,
         authority=authority,
@@ -196,6 +206,7 @@ def declare(
         sweep=sweep,
         compare=compare,
         system=system or getattr(replica, "system", None) or System(name),
+        concurrency=concurrency,
         after=_after(after),
     )
 
@@ -235,7 +246,7 @@ class Handlers:
             raise HandlerError(f"pair {self._pair}: batch is {batch}.", hint="Give at least 1.")
         if action in self._by_action:
             raise HandlerError(f"pair {self._pair}: action {action} has two handlers.", hint="Keep one of them.")
-        self._by_action[action] = Handler(call, batch)
+        self._by_action[action] = Handler(call, batch, len(inspect.signature(call).parameters) > 1)
 
     def find(self, action: str) -> Handler | None:
         """The handler of this action, else the one for any action, else None."""

@@ -62,6 +62,9 @@ class _Still:
     def now_us(self):
         return 1_000_000
 
+    def elapsed_us(self):
+        raise NotImplementedError
+
     def sleep(self, seconds):
         raise NotImplementedError
 

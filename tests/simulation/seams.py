@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from trueup.engine import confirm
+from trueup.engine import confirm, holding
 from trueup.engine import job as jobs
+from trueup.engine.holding import Holding
 from trueup.model import ledger as rules
 from trueup.model.row import Claim, Finish, Row
 
@@ -83,7 +84,13 @@ def refused_finish(patch: Patch) -> None:
 def lease_check(patch: Patch) -> None:
     """Nobody asks whether the lease still holds before a write."""
     patch.setattr(jobs.JobBatch, "_still_held", lambda self, waiting: list(waiting))
-    patch.setattr("trueup.engine.handling.check_lease", lambda ledger, claim, lease_us: None)
+    patch.setattr(Holding, "holds", lambda self, claim: True)
+
+
+def fresh_answer(patch: Patch) -> None:
+    """What the store once said of a lease is believed until the batch ends."""
+    patch.setattr(holding, "FRESH_US_MAX", 10**15)
+    patch.setattr(Holding, "ask", lambda self: None)
 
 
 def guard_of_confirm(patch: Patch) -> None:
@@ -94,7 +101,8 @@ def guard_of_confirm(patch: Patch) -> None:
 MUTATIONS: dict[str, Callable[[Patch], None]] = {
     each.__name__: each
     for each in (
-        fencing, wish_number, sticky_refetch, confirmed_rows, attempted, refused_finish, lease_check, guard_of_confirm,
+        fencing, wish_number, sticky_refetch, confirmed_rows, attempted, refused_finish, lease_check, fresh_answer,
+        guard_of_confirm,
     )
 }  # fmt: skip
 

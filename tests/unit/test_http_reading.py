@@ -425,6 +425,9 @@ class Jumping:
     def now_us(self):
         return self.us
 
+    def elapsed_us(self):
+        return self.us
+
     def sleep(self, seconds):
         self.slept.append(seconds)
         self.us += int(seconds * 1e6)
@@ -445,7 +448,8 @@ def test_C116_a_scan_waits_as_asked_and_goes_on(api, side_of, said, seconds):
     side = side_of()
     side.describe()
     side.gate = gate_of(clock)
-    refusals = [Reply(429, {}, {} if said is None else {"Retry-After": said})]
+    date = {"Date": "Mon, 30 Nov 2026 07:58:30 GMT"}
+    refusals = [Reply(429, {}, date if said is None else {"Retry-After": said, **date})]
     api.before = lambda call: refusals.pop() if refusals and call.query.get("page") == "2" else None
     assert ids(side) == EVERY
     assert sum(clock.slept) == pytest.approx(seconds, abs=0.3)

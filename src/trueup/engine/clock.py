@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
+
+_ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
@@ -13,6 +16,10 @@ class SystemClock:
     def now_us(self) -> int:
         """Microseconds since 1970-01-01T00:00Z."""
         return time.time_ns() // 1_000
+
+    def elapsed_us(self) -> int:
+        """Microseconds since some moment; nobody sets it back, and it counts while the host sleeps."""
+        return time.clock_gettime_ns(_ELAPSED) // 1_000
 
     def sleep(self, seconds: float) -> None:
         """Waits."""

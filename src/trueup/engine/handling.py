@@ -9,21 +9,22 @@ from typing import Any
 
 from trueup.engine import context
 from trueup.engine.background import wait_for
+from trueup.engine.holding import Holding
 from trueup.engine.records import Records, State
-from trueup.errors import HandlerError, LeaseLost
+from trueup.errors import HandlerError
 from trueup.model.change import Change
 from trueup.model.outcome import Reject
 from trueup.model.record import Found
 from trueup.model.row import Claim
 from trueup.pair import Handler, Handlers
-from trueup.ports import Ledger, WritableSide, Write, Written
+from trueup.ports import WritableSide, Write, Written
 
 
 class BoundReplica:
     """The replica as one job may write it: one key, the observed token, the lease, the idempotency key."""
 
-    def __init__(self, records: Records, ledger: Ledger, claim: Claim, state: State, expect: str | None) -> None:
-        self._records, self._ledger, self._claim, self._state = records, ledger, claim, state
+    def __init__(self, records: Records, holding: Holding, claim: Claim, state: State, expect: str | None) -> None:
+        self._records, self._holding, self._claim, self._state = records, holding, claim, state
         self._expect = expect
         self.written: Written | None = None
 
@@ -48,7 +49,7 @@ class BoundReplica:
         side = self._records.pair.replica
         if not isinstance(side, WritableSide):
             raise HandlerError(f"pair {change.pair}: the replica can't be written.", hint="Use your own client.")
-        check_lease(self._ledger, self._claim, self._records.pair.lease_us)
+        self._holding.check(self._claim)
         [written] = side.apply(self._records.replica, [Write(change.key, values, self._expect, change.id)])
         if not written.landed:
             raise Moved
@@ -60,19 +61,10 @@ class Moved(Exception):
     """The replica moved between our read and our write; nothing was written."""
 
 
-def check_lease(ledger: Ledger, claim: Claim, lease_us: int) -> None:
-    """Raises LeaseLost where the claim no longer holds."""
-    if not ledger.renew([claim], lease_us)[0]:
-        raise LeaseLost(
-            f"pair {claim.change.pair}: the lease on {claim.change.key} ran out.",
-            hint="Raise the pair's lease, or make the handler faster.",
-        )
-
-
 def call_handler(
     records: Records,
     handlers: Handlers,
-    ledger: Ledger,
+    holding: Holding,
     claim: Claim,
     state: State,
     observed: Found | None,
@@ -83,27 +75,27 @@ def call_handler(
     Answers what the replica said to the last write through `replica`; None where the handler wrote by other means.
     """
     handler = handlers.find(state.action)
-    replica = BoundReplica(records, ledger, claim, state, expect if observed is not None else "")
+    replica = BoundReplica(records, holding, claim, state, expect if observed is not None else "")
     change = performed(claim.change, state)
     if handler is None:
         if not isinstance(records.pair.replica, WritableSide):
             raise Reject(f"action {state.action} has no handler")
         replica.delete(change) if state.absent else replica.put(change)
         return replica.written
-    arguments = (change, replica) if takes_replica(handler.call) else (change,)
-    answered = call(handler.call, arguments, ledger, [claim], records.pair.lease_us)
+    arguments = (change, replica) if handler.takes_replica else (change,)
+    answered = call(handler.call, arguments, holding, [claim], records.pair.lease_us)
     if isinstance(answered, Exception):
         raise answered
     return replica.written
 
 
-def call_batch(handler: Handler, records: Records, ledger: Ledger, jobs: Sequence[tuple[Claim, State]]) -> list[Any]:
+def call_batch(handler: Handler, records: Records, holding: Holding, jobs: Sequence[tuple[Claim, State]]) -> list[Any]:
     """Runs a batch handler once for these records; answers an outcome for each: None for done, or an exception.
 
     The handler returns None (all done), or outcomes by key text for those that were not.
     """
     changes = [performed(claim.change, state) for claim, state in jobs]
-    answered = call(handler.call, (changes,), ledger, [claim for claim, _ in jobs], records.pair.lease_us)
+    answered = call(handler.call, (changes,), holding, [claim for claim, _ in jobs], records.pair.lease_us)
     outcomes = answered if isinstance(answered, Mapping) else {}
     if unknown := [key for key in outcomes if all(key != change.key for change in changes)]:
         raise HandlerError(
@@ -114,13 +106,13 @@ def call_batch(handler: Handler, records: Records, ledger: Ledger, jobs: Sequenc
 
 
 def call(
-    handler: Callable[..., Any], arguments: tuple[Any, ...], ledger: Ledger, claims: Sequence[Claim], lease_us: int
+    handler: Callable[..., Any], arguments: tuple[Any, ...], holding: Holding, claims: Sequence[Claim], lease_us: int
 ) -> Any:
     """Calls a handler, on the background loop where it is `async def`; it may ask `context.check`."""
 
     def check() -> None:
         for claim in claims:
-            check_lease(ledger, claim, lease_us)
+            holding.check(claim)
 
     with context.within(check):
         answered = handler(*arguments)
@@ -131,9 +123,6 @@ def call(
 
 def performed(wished: Change, state: State) -> Change:
     """The change as it is performed: what was read, under the wish's number."""
+    if (wished.action, wished.version, wished.payload) == (state.action, state.version, state.payload):
+        return wished
     return replace(wished, action=state.action, version=state.version, digest=state.digest, payload=state.payload)
-
-
-def takes_replica(handler: Callable[..., Any]) -> bool:
-    """Whether the handler declares a second parameter."""
-    return len(inspect.signature(handler).parameters) > 1

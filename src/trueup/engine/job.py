@@ -13,13 +13,14 @@ from itertools import islice, takewhile
 
 from trueup.engine.gate import Caller, calling
 from trueup.engine.handling import Moved, call_batch, call_handler
+from trueup.engine.holding import Holding
 from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.order import Predecessor, awaited
 from trueup.engine.records import Records, State
 from trueup.errors import LeaseLost, SideError, Unreachable
 from trueup.model.case import Case
 from trueup.model.change import DELETE, Origin
-from trueup.model.outcome import HandlerOutcome, RateLimited, Reject, Retry, WaitFor
+from trueup.model.outcome import HandlerOutcome, Postponed, RateLimited, Reject, Retry, WaitFor
 from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
 from trueup.pair import Handlers
@@ -73,13 +74,16 @@ class JobBatch:
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
         self._troubled: set[str] = set()
 
-    def work(self, claims: Sequence[Claim]) -> list[Finish]:
-        """Works these claims; answers how each ended (a lost lease ends without a finish)."""
-        held = list(claims)
-        stop = self.clock.every(self.pair.lease_us / 3e6, lambda: any(self.ledger.renew(held, self.pair.lease_us)))
+    def work(self, claims: Sequence[Claim], asked_us: int) -> list[Finish]:
+        """Works these claims, asked for at `asked_us` of the clock's `elapsed_us`; answers how each ended.
+
+        A lost lease ends without a finish.
+        """
+        self.holding = Holding(self.ledger, self.clock, claims, self.pair.lease_us, asked_us)
+        stop = self.holding.keep()
         try:
-            with calling(self._caller(held)):
-                finishes = self._work(held)
+            with calling(self._caller(claims)):
+                finishes = self._work(claims)
         finally:
             stop()
         return self._finish(finishes)
@@ -118,9 +122,12 @@ class JobBatch:
         """Trouble of a system pauses the system; a record is charged only where others passed meanwhile."""
         if isinstance(error, SideError) and not isinstance(error, Unreachable):
             return lambda claim: Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=str(error))
+        self._troubled.add(system)
+        if isinstance(error, Postponed):
+            wait_us = int(error.retry_after_s * 1e6)
+            return lambda claim: Finish(claim, "retry", delay_us=wait_us, reason=str(error), charge=False)
         asked_us = int(error.retry_after_s * 1e6) if isinstance(error, RateLimited) else None
         health = self.budgets.failed(system, str(error), asked_us)
-        self._troubled.add(system)
         delay_us = max(0, health.paused_until_us - self.clock.now_us())
         charge = asked_us is None
         return lambda claim: Finish(
@@ -215,6 +222,8 @@ class JobBatch:
                     self._done(job, written.replica)
                 else:
                     self._judge(job)
+            if any(job.ending is None for job in jobs):
+                self.holding.ask()  # who moved it may be the next holder
         for job in jobs:
             if job.ending is None:
                 job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
@@ -238,29 +247,21 @@ class JobBatch:
         return None if state.absent else self.records.mapped(state)
 
     def _still_held(self, jobs: Sequence[Job]) -> list[Job]:
-        """Records each intent in one step with the check of the lease; drops jobs whose lease was lost."""
-        puts = [job for job in jobs if not job.state.absent]
-        drops = [job for job in jobs if job.state.absent]
-        held = dict(
-            zip(
-                [j.key for j in puts], self.ledger.attempt([(j.claim, j.state.digest or "") for j in puts]), strict=True
-            )
-        )
-        held |= dict(
-            zip([j.key for j in drops], self.ledger.renew([j.claim for j in drops], self.pair.lease_us), strict=True)
-        )
-        return [job for job in jobs if held[job.key]]
+        """Records each intent that the claim could not, then drops the jobs whose lease is lost."""
+        unsaid = [job for job in jobs if not job.state.absent and not _intended(job)]
+        self.holding.intend([(job.claim, job.state.digest or "") for job in unsaid])
+        return [job for job in jobs if self.holding.holds(job.claim)]
 
     # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
 
     def _handle(self, jobs: Sequence[Job]) -> None:
         """Runs the handlers, then reads back what the replica made of it where it has not said so itself."""
-        waiting = list(jobs)
+        waiting = self._still_held(jobs)
         performed: list[Job] = []
         while waiting:
             group = self._next_group(waiting)
             waiting = waiting[len(group) :]
-            held = self._still_held(group)
+            held = [job for job in group if self.holding.holds(job.claim)]
             try:
                 performed += self._call(held)
             except LeaseLost:
@@ -294,10 +295,10 @@ class JobBatch:
         if handler is None or handler.batch is None:
             [job] = jobs
             job.written = call_handler(
-                self.records, self.handlers, self.ledger, job.claim, job.state, job.replica, job.expect
+                self.records, self.handlers, self.holding, job.claim, job.state, job.replica, job.expect
             )
             return [job]
-        outcomes = call_batch(handler, self.records, self.ledger, [(job.claim, job.state) for job in jobs])
+        outcomes = call_batch(handler, self.records, self.holding, [(job.claim, job.state) for job in jobs])
         for job, outcome in zip(jobs, outcomes, strict=True):
             if isinstance(outcome, Exception):
                 job.ending = self._failed(job.claim, outcome)
@@ -367,6 +368,12 @@ class JobBatch:
         """Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015)."""
         ceiling = min(BACKOFF_MAX_US, BACKOFF_FIRST_US * 2 ** max(0, tries - 1))
         return int(self.chance.uniform(0, ceiling))
+
+
+def _intended(job: Job) -> bool:
+    """Whether the claim recorded the very digest that is about to be written."""
+    row = job.claim.row
+    return not row.refetch and not row.verify and row.wish_digest == job.state.digest
 
 
 def contradiction(claim: Claim, state: State) -> str | None:

@@ -7,10 +7,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import count
 
 from trueup.engine.job import JobBatch
 from trueup.engine.order import Predecessor
+from trueup.engine.place import placed
+from trueup.engine.presence import Heart
 from trueup.engine.records import Records
 from trueup.model.row import Finish
 from trueup.pair import Handlers, Pair
@@ -18,6 +21,8 @@ from trueup.ports import Archive, Budgets, Clock, Ledger
 
 BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
+BATCH_QUICK_US = 250_000
+BATCH_SLOW_US = 1_000_000
 WAIT_S_MAX = 1.0
 PROBE_POLL_S = 0.01
 Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, waits
@@ -41,20 +46,32 @@ class Worker:
         seed: int,
         threads: int = 2,
         order: Mapping[str, Sequence[Predecessor]] | None = None,
+        heart: Heart | None = None,
     ) -> None:
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._pairs = clock, pairs
         self._owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
+        self._heart = heart
+        self._sizes: dict[str, int] = {}
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
         """One batch of each pair that has something due; answers how the jobs ended."""
         ended: list[Finish] = []
-        for name, (records, handlers) in self._pairs.items():
-            pair = records.pair
-            limit = self._permitted(pair, max(BATCH_HANDLED, handlers.batch) if handlers.declared else BATCH_WRITTEN)
-            if not limit:
-                continue
+        for name, (records, _) in self._pairs.items():
+            with placed(self._ledger, self._budgets, self._clock, records.pair, named=keys is not None) as free:
+                ended += self._batch(name, chance, keys) if free else []
+        if ended and self._heart is not None:
+            self._heart.ended(len(ended))
+        return ended
+
+    def _batch(self, name: str, chance: random.Random, keys: Sequence[str] | None) -> list[Finish]:
+        """One batch of this pair; answers how its jobs ended."""
+        ended: list[Finish] = []
+        records, handlers = self._pairs[name]
+        pair = records.pair
+        if limit := self._permitted(pair, self._size(name, handlers)):
+            asked_us = self._clock.elapsed_us()
             claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
             if claims:
                 batch = JobBatch(
@@ -67,8 +84,23 @@ class Worker:
                     chance,
                     self._order.get(name, ()),
                 )
-                ended += batch.work(claims)
+                ended += batch.work(claims, asked_us)
+                self._learn(name, len(claims), self._clock.elapsed_us() - asked_us)
         return ended
+
+    def _size(self, name: str, handlers: Handlers) -> int:
+        """How many records one claim takes: what the writer can, what a batch handler wants, or what fits a second."""
+        if not handlers.declared:
+            return BATCH_WRITTEN
+        return max(handlers.batch, self._sizes.get(name, BATCH_HANDLED))
+
+    def _learn(self, name: str, worked: int, took_us: int) -> None:
+        """Quick handlers get larger batches; slow ones must not hold what other workers could do."""
+        size = self._sizes.get(name, BATCH_HANDLED)
+        if took_us > BATCH_SLOW_US:
+            self._sizes[name] = max(1, size // 2)
+        elif took_us < BATCH_QUICK_US and worked >= size:
+            self._sizes[name] = min(BATCH_WRITTEN, size * 2)
 
     def _permitted(self, pair: Pair, limit: int) -> int:
         """How many records may be claimed: none of a paused system, one where a job must probe it."""
@@ -99,7 +131,7 @@ class Worker:
                     if progress is not None and ended:
                         progress(ends)
 
-        self._in_threads(loop)
+        self._in_threads(loop, stays=False)
         return ends
 
     def serve(self, stop: threading.Event, ended: Callable[[Ends], None] | None = None) -> None:
@@ -115,9 +147,13 @@ class Worker:
                 if not finishes:
                     self._ledger.wait(WAIT_S_MAX)
 
-        self._in_threads(loop)
+        self._in_threads(loop, stays=True)
 
-    def _in_threads(self, loop: Callable[[], None]) -> None:
+    def _in_threads(self, loop: Callable[[], None], *, stays: bool) -> None:
+        with nullcontext() if self._heart is None else self._heart.beating(stays=stays):
+            self._run(loop)
+
+    def _run(self, loop: Callable[[], None]) -> None:
         if self._threads == 1:
             loop()
             return

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from trueup.errors import SchemaError
@@ -215,6 +216,7 @@ def _spell(kind: Kind) -> str:
     return f"array:{_spell(kind.item or TEXT)}" if kind.name == "array" else kind.name
 
 
+@lru_cache(maxsize=256)
 def _read_kind(spelled: str) -> Kind:
     if spelled == "instant":
         return Kind("timestamp", aware=True)

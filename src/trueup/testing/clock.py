@@ -18,6 +18,10 @@ class ManualClock:
         """Microseconds since 1970-01-01T00:00Z."""
         return self._now_us
 
+    def elapsed_us(self) -> int:
+        """Microseconds since some moment."""
+        return self._now_us
+
     def advance(self, seconds: float) -> None:
         """Moves the clock."""
         self._now_us += round(seconds * 1_000_000)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.errors import StateError, TrueupError
-from trueup.model.budget import Health
+from trueup.model.health import Health
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.row import Baseline, Claim, Finish, Row
@@ -75,6 +75,13 @@ class HostClock:
     def now_us(self) -> int:
         """Virtual time, plus what this host's clock is wrong by."""
         return self._wire.world.scheduler.now_us + self._wire.host.skew_us
+
+    def elapsed_us(self) -> int:
+        """Virtual time."""
+        scheduler = self._wire.world.scheduler
+        if scheduler.current is not None:
+            scheduler.current.looked = (scheduler.steps, scheduler.now_us)
+        return scheduler.now_us
 
     def sleep(self, seconds: float) -> None:
         """Lets others go on meanwhile."""

@@ -21,6 +21,7 @@ from trueup.testing.simulation.scheduler import Actor, Seen
 if TYPE_CHECKING:
     from trueup.testing.simulation.world import World
 
+FRESH_US = 1_000_000
 BLAME = frozenset({Drift.EDITED, Drift.CONFLICT, Drift.UNKNOWN, Drift.FOREIGN, Drift.UNLIKE})
 
 
@@ -118,7 +119,9 @@ class Promises:
             actor = self._actor
             if actor is not None:
                 actor.claims[key] = claim
-                for known in (actor.seen, actor.checked, actor.replica_read_at):
+                actor.claimed_at[key] = self._world.scheduler.steps
+                actor.answered[key] = (self._world.scheduler.now_us, True)
+                for known in (actor.seen, actor.replica_read_at):
                     known.pop(key, None)
             truth.fence = max(truth.fence, claim.fence)
             trusting = not (claim.row.refetch or claim.row.verify) and claim.change.digest is not None
@@ -164,13 +167,24 @@ class Promises:
         """Before the ledger answers whether these leases hold: the truth."""
         actor = self._actor
         if actor is not None and not actor.name.endswith("~"):
-            actor.checked.update({claim.change.key: self._held(claim) for claim in claims})
+            now_us = self._world.scheduler.now_us
+            actor.answered.update({claim.change.key: (now_us, self._held(claim)) for claim in claims})
 
     def checked(self, claims: Sequence[Claim], held: Sequence[bool]) -> None:
         """What the ledger answered."""
         for claim, holds in zip(claims, held, strict=True):
             if not holds:
                 self._tell("has lost its lease on {}", ident_of(claim.change.key))
+
+    def _asked(self, actor: Actor, key: str) -> bool:
+        """Whether the job made sure of its lease after its last read: by an answer that was true, and fresh.
+
+        What happened after it looked at its clock it could not know.
+        """
+        answered_us, held = actor.answered[key]
+        step, looked_us = actor.looked
+        since = actor.replica_read_at.get(key, actor.claimed_at[key])
+        return held and step >= since and looked_us - answered_us <= FRESH_US
 
     def _held(self, claim: Claim) -> bool:
         row = self._row(claim.change.key)
@@ -243,7 +257,7 @@ class Promises:
         again = claim.fence in truth.stale
         truth.stale.add(claim.fence)
         self.counts["older over newer"] += 1
-        overrun = actor.checked.get(key, False) and not self._held(claim)
+        overrun = self._asked(actor, key) and not self._held(claim)
         # Neither a digest nor an absence tells that a record went away and came back.
         tells_all = kind == "opaque" and before.digest is not None
         if tells_all or not overrun or (again and before.number != state.number and kind != "digest"):

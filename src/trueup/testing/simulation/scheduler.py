@@ -41,8 +41,9 @@ class Seen:
 class Actor:
     """One thread of a host.
 
-    claims, seen, checked: what it holds, read since, and whether its last check of the lease was truthful.
-    replica_read_at: step at which it last read the record at the replica. event: number of the state whose event it
+    claims, seen: what it holds, and read since. answered: when the store last answered about the lease, and whether
+    it held then. looked: step and time at which it last looked at its clock. claimed_at, replica_read_at: steps at
+    which it claimed the record and last read it at the replica. event: number of the state whose event it
     brings. doing: the call it is about to make. steps, trace: how often it went on, and a digest of all answers it got.
     """
 
@@ -53,7 +54,9 @@ class Actor:
     waiting: bool = False
     claims: dict[str, Claim] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
-    checked: dict[str, bool] = field(default_factory=dict)
+    answered: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    looked: tuple[int, int] = (0, 0)
+    claimed_at: dict[str, int] = field(default_factory=dict)
     replica_read_at: dict[str, int] = field(default_factory=dict)
     event: int | None = None
     doing: str = ""

@@ -39,6 +39,10 @@ class StoreClock:
         """Virtual time."""
         return self._world.scheduler.now_us
 
+    def elapsed_us(self) -> int:
+        """Virtual time."""
+        return self._world.scheduler.now_us
+
     def sleep(self, seconds: float) -> None:
         """The store never waits."""
 
