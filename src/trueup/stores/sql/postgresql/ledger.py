@@ -218,7 +218,7 @@ class _PostgresqlTransaction:
 
     def save(self, rows: Iterable[Row]) -> None:
         inserts: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)
-        updates: dict[tuple[str, tuple[bool, ...]], list[tuple[Any, ...]]] = defaultdict(list)
+        updates: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)
         # New keys too are locked in their order.
         for row in sorted(rows, key=lambda row: (row.pair, row.key)):
             place, values = (row.pair, row.key), kept(row)
@@ -228,12 +228,12 @@ class _PostgresqlTransaction:
             if before is None:
                 inserts[tuple(map(ne, ABSENT, values))].append(values)
             else:
-                updates[row.pair, tuple(map(ne, before, values))].append(values)
-        for (pair, changed), found in updates.items():
+                updates[tuple(map(ne, before, values))].append(values)
+        for changed, found in updates.items():
             if any(changed):
-                columns = _columns(changed, found)
-                keys = texts([values[1] for values in found])
-                self._session.send(update_of(self._statements.row, changed), (*columns, keys, pair))
+                places = texts([values[0] for values in found]), texts([values[1] for values in found])
+                columns = (*_columns(changed, found), *places)
+                self._session.send(update_of(self._statements.row, changed), columns)
         for changed, found in inserts.items():
             self._insert(changed, found)
 

@@ -119,12 +119,16 @@ def insert_of(row: str, changed: tuple[bool, ...]) -> str:
 
 @lru_cache(maxsize=1_024)
 def update_of(row: str, changed: tuple[bool, ...]) -> str:
-    """The statement that updates these columns; the pair and an array of keys come last."""
+    """The statement that updates these columns; arrays of pairs and keys come last.
+
+    The pair comes with each key: of one pair for all, a planner without fresh statistics believes that it has few
+    rows, and reads them all for each key.
+    """
     chosen = _chosen(changed)
-    arrays = ", ".join([*(f"%s::{kind}[]" for _, kind in chosen), "%s::text[]"])
-    names = ", ".join([*(name for name, _ in chosen), "of_key"])
+    arrays = ", ".join([*(f"%s::{kind}[]" for _, kind in chosen), "%s::text[]", "%s::text[]"])
+    names = ", ".join([*(name for name, _ in chosen), "of_pair", "of_key"])
     sets = ", ".join(f"{name} = v.{name}" for name, _ in chosen)
-    return f"UPDATE {row} AS r SET {sets} FROM unnest({arrays}) AS v({names}) WHERE r.pair = %s AND r.key = v.of_key"
+    return f"UPDATE {row} AS r SET {sets} FROM unnest({arrays}) AS v({names}) WHERE r.pair = v.of_pair AND r.key = v.of_key"
 
 
 @lru_cache(maxsize=1_024)
