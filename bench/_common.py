@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -106,6 +108,32 @@ def machine(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in packages},
     }
+
+
+def environment(package: str, *more: str) -> str | None:
+    """The Python of a virtual environment that has the newest release of a peer; None where it can't be had.
+
+    package: may name extras, such as `celery[redis]`. more: what it is given beside.
+    """
+    named = package.partition("[")[0]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trueup-bench" / named
+    python = cache / "bin" / "python"
+    try:
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
+        install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--upgrade"]
+        subprocess.run([*install, package, *more], check=True)
+    except subprocess.CalledProcessError:
+        print(f"{named} could not be installed and is left out.", file=sys.stderr)
+        return None
+    return str(python)
+
+
+def releases(python: str, *packages: str) -> dict[str, str]:
+    """The versions of those of these packages that an environment holds."""
+    program = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
+    known = json.loads(subprocess.run([python, "-c", program], check=True, capture_output=True).stdout)
+    return {name: known[name] for name in packages if name in known}
 
 
 def load() -> float:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,7 +21,7 @@ from typing import Any, Final
 
 import duckdb
 
-from _common import Measured, load, machine, measure, median
+from _common import Measured, environment, load, machine, measure, median, releases
 from _records import Files, files
 
 HERE: Final = Path(__file__).parent
@@ -98,7 +96,7 @@ def _contestants() -> list[Contestant]:
         Contestant("DuckDB outer join", _script("duckdb_outer_join", sys.executable)),
         Contestant("DuckDB join of key and hash", _script("duckdb_hash_join", sys.executable)),
     ]  # fmt: skip
-    peer = _environment("datacompy")
+    peer = environment("datacompy")
     if peer is not None:
         found.append(Contestant("datacompy (Polars)", _script("datacompy_polars", peer)))
     return found
@@ -109,29 +107,9 @@ def _script(name: str, python: str) -> Callable[[str, str, str, str], Sequence[s
     return lambda *arguments: (python, path, *arguments)
 
 
-def _environment(package: str) -> str | None:
-    """The Python of a virtual environment that has the newest release of a peer; None where it can't be had."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trueup-bench" / package
-    python = cache / "bin" / "python"
-    try:
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
-        install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--upgrade", package]
-        subprocess.run(install, check=True)
-    except subprocess.CalledProcessError:
-        print(f"{package} could not be installed and is left out.", file=sys.stderr)
-        return None
-    return str(python)
-
-
-def _releases(package: str) -> dict[str, str]:
-    """What a peer's environment holds of it and of what it builds on."""
-    python = _environment(package)
-    if python is None:
-        return {}
-    program = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
-    known = json.loads(subprocess.run([python, "-c", program], check=True, capture_output=True).stdout)
-    return {name: known[name] for name in (package, "polars") if name in known}
+def _releases() -> dict[str, str]:
+    peer = environment("datacompy")
+    return {} if peer is None else releases(peer, "datacompy", "polars")
 
 
 # Running and judging.
@@ -212,7 +190,7 @@ def _results(made: Files, runs: dict[str, list[dict[str, Any]]], options: argpar
         "benchmark": "parquet",
         "day": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": machine("trueup", "duckdb", "pyarrow"),
-        "peers": _releases("datacompy"),
+        "peers": _releases(),
         "input": {
             "rows_a_side": made.rows,
             "bytes_a_row_in_arrow": made.bytes_a_row,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+import signal
+import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,3 +68,42 @@ def mariadb_database() -> Iterator[str]:
         cursor.execute(f"CREATE DATABASE {name}")
         yield server.set(database=name).render_as_string(hide_password=False)
         cursor.execute(f"DROP DATABASE {name}")
+
+
+class RestartablePostgres:
+    """A PostgreSQL server of its own, which can be ended and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._services = _scripts_services()
+        self._folder = folder
+        folder.chmod(0o755)
+        self.pid, self._port, self.url = self._services._start_postgres(folder, False)
+
+    def end(self, how: signal.Signals) -> None:
+        os.kill(self.pid, how)
+        deadline = time.monotonic() + 20
+        while self._services._alive(self.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def start(self) -> None:
+        command = [self._services._program("postgres", "postgres", False), "-D", str(self._folder / "data"),
+                   "-p", str(self._port), "-c", "listen_addresses=127.0.0.1",
+                   "-c", f"unix_socket_directories={self._folder}"]  # fmt: skip
+        account = self._services._account("postgres")
+        self.pid = self._services._launch(
+            command, self._folder, account, self._port, lambda log: "ready to accept connections" in log
+        )
+
+
+@contextmanager
+def restartable_postgres() -> Iterator[RestartablePostgres]:
+    """A server that lives as long as the context."""
+    server_url("postgres")  # skips where there is none
+    folder = Path(tempfile.mkdtemp(prefix="trueup-restart-"))
+    server = RestartablePostgres(folder)
+    try:
+        yield server
+    finally:
+        server.end(signal.SIGINT)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,7 @@ _HOMES = {
     "Bearer": "trueup.sides.http",
     "OAuth2ClientCredentials": "trueup.sides.http",
     "Rows": "trueup.sides.callable",
+    "Url": "trueup.integrations.url",
     "decimal": "trueup.pair",
     "number": "trueup.pair",
     "text": "trueup.pair",
@@ -39,6 +40,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from trueup.engine import context
     from trueup.errors import TrueupError
+    from trueup.integrations.url import Url
     from trueup.loading import load
     from trueup.model.change import Change, Outcome
     from trueup.model.drift import Drift, Verdict
@@ -53,8 +55,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Basic", "Bearer", "Change", "Drift", "File", "Http", "Memory", "OAuth2ClientCredentials", "Outcome", "Project",
-    "RateLimited", "Reject", "Retry", "Rows", "Sql", "TrueupError", "Verdict", "WaitFor", "__version__", "context",
-    "decimal", "load", "number", "text", "timestamp",
+    "RateLimited", "Reject", "Retry", "Rows", "Sql", "TrueupError", "Url", "Verdict", "WaitFor", "__version__",
+    "context", "decimal", "load", "number", "text", "timestamp",
 ]  # fmt: skip
 
 

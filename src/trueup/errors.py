@@ -8,8 +8,12 @@
     │   ├── SchemaError              a missing table or column, columns that can't be compared
     │   └── IncompleteScan           an enumeration ended early; nothing may be concluded from absence
     ├── StateError                   the state store is missing, too new, locked or on unsafe storage
+    ├── RunUnderWay                  another run of the pair is under way
+    ├── RunStopped                   a run was told to stop, or lost its slot; the next one goes on with it
     ├── LeaseLost                    the right to work on a record ran out or went to another worker
     ├── HandlerError                 a handler is missing, or was used against its rules
+    ├── DecisionRefused              a decision about a case lacks something, does not fit, or is made already
+    │   └── MovedOn                  the records moved since the person looked at them; nothing was written
     └── EventRefused                 an event that arrived was not accepted; `status` answers its sender
 
 Outcomes a handler raises on purpose (`Retry`, `RateLimited`, `WaitFor`, `Reject`) are not errors; they
@@ -64,12 +68,28 @@ class StateError(TrueupError):
     """The state store is missing, newer than this program, locked, or on storage that loses writes."""
 
 
+class RunUnderWay(TrueupError):
+    """Another run of the pair is under way."""
+
+
+class RunStopped(TrueupError):
+    """A run was told to stop, or lost its slot; the next run of the pair goes on where it was."""
+
+
 class LeaseLost(TrueupError):
     """The timed right to work on a record ran out, or another worker holds it now."""
 
 
 class HandlerError(TrueupError):
     """A handler is missing, is declared twice, or was used against its rules."""
+
+
+class DecisionRefused(TrueupError):
+    """A decision about a case lacks something, does not fit it, or somebody else decides at this moment."""
+
+
+class MovedOn(DecisionRefused):
+    """The records moved since the person looked at them. Nothing was written; the case shows what is there now."""
 
 
 class EventRefused(TrueupError):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from trueup.errors import ConfigError
 from trueup.events.webhook import Source
+from trueup.integrations.url import Url
 from trueup.ports import Side
 from trueup.project import Project
 
 if TYPE_CHECKING:
-    from trueup.config import ApiOptions, FileOptions, ProjectConfig, TableOptions
+    from trueup.config import ApiOptions, FileOptions, FunctionOptions, PairOptions, ProjectConfig, TableOptions, UrlOptions
+    from trueup.model.budget import System
 
 
 def load(spec: str | None) -> Project:
@@ -39,28 +41,43 @@ def load(spec: str | None) -> Project:
 
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
-    project = Project(config.state)
-    systems = {name: project.system(name, **options.model_dump()) for name, options in config.system.items()}
+    project = Project(config.state, threads=config.threads, memory_mb=config.memory_mb)
+    systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():
-        bound = project.pair(
-            name,
-            authority=_side(options.authority),
-            replica=None if options.replica is None else _side(options.replica),
-            system=None if options.system is None else systems[options.system],
-            **options.declaration(),
-        )
-        for action, function in options.functions.items():
-            bound.handlers.add(action, _function(function, config.folder))
+        try:
+            _declare(project, name, options, systems, config.folder)
+        except ConfigError as error:
+            raise _about(name, error) from error
     for name, source in config.source.items():
         route = None if source.route is None else _function(source.route, config.folder)
         project.sources[name] = Source.from_options(name, source.declaration(), route)
     return project
 
 
-def _side(options: TableOptions | FileOptions | ApiOptions) -> Side:
+def _declare(
+    project: Project, name: str, options: PairOptions, systems: Mapping[str, System], folder: Path
+) -> None:
+    bound = project.pair(
+        name,
+        authority=_side(options.authority, systems),
+        replica=None if options.replica is None else _side(options.replica, systems),
+        system=None if options.system is None else systems[options.system],
+        **options.declaration(),
+    )
+    for action, handler in options.by_action.items():
+        bound.on(action, batch=getattr(handler, "batch", None))(_handler(handler, folder))
+
+
+def _about(pair: str, error: ConfigError) -> ConfigError:
+    """The error, with the pair: of many sides that are alike, one is wrong."""
+    message = error.message if pair in error.message else f"pair {pair}: {error.message}"
+    return ConfigError(message, hint=error.hint)
+
+
+def _side(options: TableOptions | FileOptions | ApiOptions, systems: Mapping[str, System]) -> Side:
     chosen = options.model_dump(exclude_none=True)
     if "api" in chosen:
-        return _api(chosen.pop("api"), chosen)
+        return _api(chosen.pop("api"), chosen, systems)
     if "url" in chosen:
         from trueup.sides.sql import Sql  # noqa: PLC0415  adapters load when used
 
@@ -70,16 +87,27 @@ def _side(options: TableOptions | FileOptions | ApiOptions) -> Side:
     return File(chosen.pop("path"), **chosen)
 
 
-def _api(url: str, options: dict[str, Any]) -> Side:
+def _api(url: str, options: dict[str, Any], systems: Mapping[str, System]) -> Side:
     from trueup.sides.http import Basic, Bearer, Http, OAuth2ClientCredentials  # noqa: PLC0415
 
+    for absent in ("item_url", "size_param"):
+        options[absent] = options[absent] or None
+    if "system" in options:
+        options["system"] = systems[options["system"]]
     told = options.pop("auth", None) or {}
-    scope = told.pop("scope", "")
+    more = {name: told.pop(name) for name in ("scope", "in_body") if name in told}
     if "token_url" in told:
-        options["auth"] = OAuth2ClientCredentials(**told, scope=scope)
+        options["auth"] = OAuth2ClientCredentials(**told, **more)
     elif told:
         options["auth"] = Basic(**told) if "user" in told else Bearer(**told)
     return Http(url, **options)
+
+
+def _handler(options: str | FunctionOptions | UrlOptions, folder: Path) -> Callable[..., Any] | Url:
+    if isinstance(options, str):
+        return _function(options, folder)
+    told = options.model_dump(exclude={"batch"})
+    return _function(told["function"], folder) if "function" in told else Url(**told)
 
 
 def _function(spec: str, folder: Path) -> Callable[..., Any]:

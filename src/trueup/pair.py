@@ -10,12 +10,14 @@ from decimal import Decimal
 from typing import Any, Final
 
 from trueup.errors import ConfigError, HandlerError
+from trueup.model.breaker import Breaker, breaker
 from trueup.model.budget import System
 from trueup.model.change import DELETE, UPSERT
 from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
 from trueup.model.duration import duration_us
+from trueup.model.names import NAME
 from trueup.model.record import EXACT, Rule
-from trueup.ports import MarkableSide, Side, WritableSide
+from trueup.ports import MarkableSide, Side, WritableSide, provides
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,6 @@ class Handler:
 
 
 ANY_ACTION: Final = "*"
-NAME: Final = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,13 @@ class Pair:
     replica's. action_field: the field whose value is the action. absent_when: authority states that mean
     *no record at the replica*. unsynced, mark: the authority's condition for records that still must be
     handled, and the assignments that say they were. on_drift: verdicts that differ from the defaults.
+    stop_at: how much one plan may do unasked. overlap_us, overlap_versions: how far before the cursor a sweep begins.
     settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
     sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls. after: pairs
     whose records must be done first, with the columns that hold their keys (none: the key's own names).
-    concurrency: batches worked at once, over all workers of the store; None for any number.
+    concurrency: batches worked at once, over all workers of the store; None for any number. two_person: decisions
+    about its cases act only once a second person agrees.
     """
 
     name: str
@@ -103,10 +106,12 @@ class Pair:
     unsynced: str | None = None
     mark: str | None = None
     on_drift: Mapping[Drift, Verdict] = field(default_factory=dict)
+    stop_at: Breaker = Breaker()
     settle_us: int = 0
     recheck_us: int = 4 * 3_600_000_000
     jitter: float = 0.5
     overlap_us: int = 3_600_000_000
+    overlap_versions: int = 0
     tries_max: int = 5
     lease_us: int = 60_000_000
     sweep: str | None = None
@@ -114,6 +119,7 @@ class Pair:
     system: System = field(default_factory=lambda: System(""))
     concurrency: int | None = None
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    two_person: bool = False
 
     @property
     def authority_system(self) -> str:
@@ -152,10 +158,12 @@ def declare(
     unsynced: str | None = None,
     mark: str | None = None,
     on_drift: Mapping[str, str] | None = None,
+    stop_at: Mapping[str, Any] | None = None,
     settle: str | float = "2m",
     recheck: str | float = "4h",
     jitter: float = 0.5,
     overlap: str | float = "1h",
+    overlap_versions: int = 0,
     tries: int = 5,
     lease: str | float = "1m",
     sweep: str | None = None,
@@ -163,15 +171,16 @@ def declare(
     system: System | None = None,
     concurrency: int | None = None,
     after: Sequence[Any] | Mapping[Any, Sequence[str]] = (),
+    two_person: bool = False,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} is not a name for a pair.", hint="Use letters, digits, dots, dashes and _.")
+        raise ConfigError(f"{name!r} is not a name for a pair.", hint="Use letters, digits, dots, dashes and _, and one @ before a client.")
     if not authority.key:
         raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
     if (unsynced is None) != (mark is None):
         raise ConfigError(f"pair {name}: unsynced and mark belong together.", hint="Declare both or neither.")
-    if mark is not None and not isinstance(authority, MarkableSide):
+    if mark is not None and not provides(authority, MarkableSide):
         raise ConfigError(f"pair {name}: the authority can't be marked.", hint="Use a SQL authority for unsynced/mark.")
     if replica is not None and replica.key and len(replica.key) != len(authority.key):
         raise ConfigError(
@@ -197,10 +206,12 @@ def declare(
         unsynced=unsynced,
         mark=mark,
         on_drift=_verdicts(name, on_drift or {}),
+        stop_at=breaker(name, stop_at),
         settle_us=duration_us(settle, f"pair {name}: settle"),
         recheck_us=duration_us(recheck, f"pair {name}: recheck"),
         jitter=jitter,
         overlap_us=duration_us(overlap, f"pair {name}: overlap"),
+        overlap_versions=overlap_versions,
         tries_max=tries,
         lease_us=duration_us(lease, f"pair {name}: lease"),
         sweep=sweep,
@@ -208,6 +219,7 @@ def declare(
         system=system or getattr(replica, "system", None) or System(name),
         concurrency=concurrency,
         after=_after(after),
+        two_person=two_person,
     )
 
 
@@ -264,7 +276,7 @@ class Handlers:
 
     def check(self, pair: Pair) -> None:
         """Fails at start, not at the first record: a pair that nothing would act for, an action that is not one."""
-        if not self.declared and not isinstance(pair.replica, WritableSide):
+        if not self.declared and not provides(pair.replica, WritableSide):
             raise HandlerError(
                 f"pair {pair.name}: nothing would act on a change.",
                 hint="Declare a handler with @pair.on_change, or give the pair a replica that can be written.",

@@ -11,27 +11,40 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from trueup.engine.clock import SystemClock
+from trueup.engine.comparing import Progress
 from trueup.engine.gate import SystemGate
 from trueup.engine.order import check_order, predecessors
+from trueup.engine.presence import Heart, alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
-from trueup.engine.run import Phase, Progress, Reconciliation, RunOptions
+from trueup.engine.review import Review
+from trueup.engine.run import PATIENCE_US, Phase, Reconciliation, RunOptions
 from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
 from trueup.environment import expand
-from trueup.errors import ConfigError, StateError
+from trueup.errors import ConfigError
 from trueup.events.webhook import Source
-from trueup.model.budget import System, parse_limit
+from trueup.integrations.url import Url
+from trueup.model.budget import System, declare_system
+from trueup.model.case import ANY_CASE, Case, CaseFilter
 from trueup.model.change import Change, Origin, Outcome
+from trueup.model.decision import Decision, DecisionState, choice_named
 from trueup.model.event import Event
+from trueup.model.moment import moment_us
+from trueup.model.presence import Presence
+from trueup.model.row import State
 from trueup.pair import ANY_ACTION, Handlers, Pair, declare
-from trueup.ports import Archive, Budgets, Clock, GatedSide, Ledger
+from trueup.ports import Archive, Budgets, Clock, GatedSide, Ledger, Runs
+from trueup.stores import open_store
 
 if TYPE_CHECKING:
-    pass
+    import datetime as dt
+
+    from trueup.integrations.url_handler import UrlHandler
 
 STATE_DEFAULT = "sqlite:///trueup.db"
 Call = TypeVar("Call", bound=Callable[..., Any])
+Acting = TypeVar("Acting", bound=Callable[..., Any] | Url)
 
 
 class BoundPair:
@@ -42,29 +55,38 @@ class BoundPair:
         self.pair = pair
         self.handlers = Handlers(pair.name)
         self.records = Records(pair)
+        self.url_handlers: list[UrlHandler] = []
 
     @property
     def name(self) -> str:
         """The pair's name."""
         return self.pair.name
 
-    def on(self, *actions: str, batch: int | None = None) -> Callable[[Call], Call]:
-        """Declares the handler of these actions: `handler(change)` or `handler(change, replica)`.
+    def on(self, *actions: str, batch: int | None = None) -> Callable[[Acting], Acting]:
+        """Declares the handler of these actions: `handler(change)` or `handler(change, replica)`, or a `trueup.Url`.
 
         batch: the handler takes a list of up to so many changes, and returns None or outcomes by key.
         """
 
-        def register(handler: Call) -> Call:
+        def register(handler: Acting) -> Acting:
+            call = self._called(handler, batch)
             for action in actions:
-                self.handlers.add(action, handler, batch)
+                self.handlers.add(action, call, batch)
             return handler
 
         return register
 
-    def on_change(self, handler: Call) -> Call:
+    def on_change(self, handler: Acting) -> Acting:
         """Declares the handler of every action that has none of its own."""
-        self.handlers.add(ANY_ACTION, handler)
-        return handler
+        return self.on(ANY_ACTION)(handler)
+
+    def _called(self, handler: Callable[..., Any] | Url, batch: int | None) -> Callable[..., Any]:
+        """A function as it is; for a URL, the function that posts to it."""
+        if not isinstance(handler, Url):
+            return handler
+        posting = handler.handler(self.pair, self._project.clock)
+        self.url_handlers.append(posting)
+        return posting.one if batch is None else posting.many
 
     def offer(
         self,
@@ -114,17 +136,24 @@ class BoundPair:
         dry_run: bool = False,
         enqueue: bool = False,
         progress: Progress | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> Report:
-        """Reconciles the pair: sweeps, compares, confirms, repairs what is safe, asks about the rest."""
-        options = RunOptions(only=only, dry_run=dry_run, enqueue=enqueue, memory_mb=self._project.memory_mb)
-        return self._reconcile(options, progress)
+        """Reconciles the pair: sweeps, compares, confirms, repairs what is safe, asks about the rest.
 
-    def _reconcile(self, options: RunOptions, progress: Progress | None) -> Report:
+        stop: asked now and then; where it answers yes the run ends with RunStopped, and the next one goes on with it.
+        """
+        options = RunOptions(only=only, dry_run=dry_run, enqueue=enqueue, memory_mb=self._project.memory_mb)
+        return self._reconcile(options, progress, stop)
+
+    def _reconcile(
+        self, options: RunOptions, progress: Progress | None, stop: Callable[[], bool] = lambda: False
+    ) -> Report:
         project = self._project
         worker = project.worker([self.name])
         return Reconciliation(
-            self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(), progress
-        ).perform()
+            self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(), progress,
+            runs=_nowhere() if options.dry_run else None, stop=stop,
+        ).perform()  # fmt: skip
 
     def perform(self, key: str) -> Ends:
         """Works the one record with this key text now, if it is wanted and nobody else works on it."""
@@ -138,6 +167,56 @@ class BoundPair:
         chosen = [row for row in parked if keys is None or row.key in keys]
         changes = [Change(self.name, row.key, row.wish_action or "upsert", origin=Origin.REVIEW) for row in chosen]
         return sum(outcome.accepted for outcome in ledger.offer(changes)) if changes else 0
+
+    @property
+    def review(self) -> Review:
+        """The pair's cases, and decisions about them."""
+        project = self._project
+        project._bind_gates(self)
+        chance = random.Random(secrets.randbits(64))  # noqa: S311  not the project's: two processes may share its seed
+        return Review(self.records, project.ledger, project.archive, project.budgets, project.clock, chance)
+
+    def decide(
+        self,
+        case: int,
+        choice: str,
+        *,
+        person: str,
+        reason: str,
+        until: str | dt.date | None = None,
+        values: Mapping[str, Any] | None = None,
+        shown: str | None = None,
+    ) -> Decision:
+        """Decides a case of the pair, and works the record at once where no worker lives that does.
+
+        choice: see `trueup.model.decision.Choice`. until: for `accept`. values: for `edit`. shown: what the case showed
+        (`Case.shown`). Raises MovedOn where a side moved since, DecisionRefused where the decision does not fit.
+        """
+        until_us = None if until is None else moment_us(until, "until")
+        decision = self.review.decide(
+            case, choice_named(choice), person=person, reason=reason, shown=shown, values=values, until_us=until_us
+        )
+        found = self._project.archive.case(case)
+        if decision.state is DecisionState.DONE and found is not None:
+            self.work([found.key] if found.is_record else None)
+        return decision
+
+    def work(self, keys: Sequence[str] | None = None) -> Ends | None:
+        """Works what waits, all of it or these records; None where a worker lives that does."""
+        ledger = self._project.ledger
+        if alive(self._project.archive, ledger.now_us(), self.name):
+            return None
+        waiting = ledger.counts(self.name).get("pending", 0) if keys is None else self._waiting(keys)
+        if not waiting:
+            return Ends()
+        worker = self._project.worker([self.name])
+        if keys is None:
+            return worker.drain(PATIENCE_US)
+        return Ends(finish.result for finish in worker.once(self._project.chance(), keys))
+
+    def _waiting(self, keys: Sequence[str]) -> int:
+        rows = self._project.ledger.rows(self.name, keys).values()
+        return sum(row.state is State.PENDING for row in rows)
 
     def status(self) -> Status:
         """How the pair is, from the state store alone."""
@@ -193,6 +272,12 @@ class Project:
             raise ConfigError(f"there is no pair {name}.", hint=f"Pairs: {known}.")
         return self._pairs[name]
 
+    def cases(
+        self, pair: str | None = None, where: CaseFilter = ANY_CASE, *, open_only: bool = True, limit: int | None = None
+    ) -> list[Case]:
+        """Cases of a pair, or of all, oldest first."""
+        return self.archive.cases(pair, where, open_only=open_only, limit=limit)
+
     @property
     def ledger(self) -> Ledger:
         """The state store's ledger, opened at the first use."""
@@ -208,21 +293,9 @@ class Project:
         """The state store's knowledge of systems: pauses and what was spent."""
         return self._open()[2]
 
-    def system(
-        self,
-        name: str,
-        *,
-        limit: str | Sequence[str] = (),
-        reserve: float = 0.4,
-        concurrency: int | None = None,
-    ) -> System:
-        """Declares a system that pairs share.
-
-        limit: calls per time, such as `600/minute`, or several. reserve: share that only events may use.
-        concurrency: calls at once, over all workers.
-        """
-        limits = [limit] if isinstance(limit, str) else limit
-        return System(name, tuple(parse_limit(each, f"system {name}") for each in limits), reserve, concurrency)
+    def system(self, name: str, **options: Any) -> System:
+        """Declares a system that pairs share; options: `trueup.model.budget.declare_system`."""
+        return declare_system(name, **options)
 
     def source(self, name: str, **options: Any) -> Callable[[Call], Call]:
         """Declares a sender of webhooks, whose route is decorated. Options: `trueup.events.webhook.Source`."""
@@ -249,25 +322,35 @@ class Project:
         chosen = [self.find(name) for name in (pairs or list(self._pairs))]
         for bound in chosen:
             bound.handlers.check(bound.pair)
-            self._bind_gates(bound.pair)
+            self._bind_gates(bound)
         declared = {name: bound.pair for name, bound in self._pairs.items()}
         check_order(declared)
+        host, threads = socket.gethostname(), self._threads if threads is None else threads
+        owner = f"{host}:{os.getpid()}:{secrets.token_hex(3)}"
+        presence = Presence(owner, host, os.getpid(), threads, tuple(bound.name for bound in chosen), stays=False)
         return Worker(
             self.ledger,
             self.archive,
             self.budgets,
             self.clock,
             {bound.name: (bound.records, bound.handlers) for bound in chosen},
-            owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}",
+            owner=owner,
             seed=self._random.getrandbits(64),
-            threads=self._threads if threads is None else threads,
+            threads=threads,
             order={bound.name: predecessors(bound.records, declared) for bound in chosen if bound.pair.after},
+            heart=Heart(self.archive, self.clock, presence),
         )
 
-    def _bind_gates(self, pair: Pair) -> None:
-        """Calls of these sides pass the gate of their system: its budget and its pauses."""
-        for side, system in ((pair.authority, System(pair.authority_system)), (pair.replica, pair.system)):
-            gated: object = side
+    def workers(self) -> list[Presence]:
+        """Who works in the state store: those that beat, and for a day those that fell silent."""
+        return self.archive.presences()
+
+    def _bind_gates(self, bound: BoundPair) -> None:
+        """Calls of these sides and URLs pass the gate of their system: its budget and its pauses."""
+        pair = bound.pair
+        called: list[tuple[object, System]] = [(pair.authority, System(pair.authority_system))]
+        called += [(each, pair.system) for each in (pair.replica, *bound.url_handlers)]
+        for gated, system in called:
             if isinstance(gated, GatedSide) and gated.gate is None:
                 gated.gate = SystemGate(gated.system or system, self.budgets, self.clock, secrets.token_hex(4))
 
@@ -282,6 +365,8 @@ class Project:
             self._store[1].close()
             self._store = None
         for bound in self._pairs.values():
+            for posting in bound.url_handlers:
+                posting.close()
             bound.pair.authority.close()
             if bound.pair.replica is not None:
                 bound.pair.replica.close()
@@ -295,22 +380,8 @@ class Project:
         self.close()
 
 
-def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, Budgets]:
-    """The ledger, archive and budgets at this URL, by the store's own clock where none is given."""
-    if url == "memory:":
-        from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415  adapters load when used
-        from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415
+def _nowhere() -> Runs:
+    """Where the plan of a dry run is kept until it was shown."""
+    from trueup.stores.memory import MemoryArchive  # noqa: PLC0415  adapters load when used
 
-        return MemoryLedger(clock), MemoryArchive(clock), MemoryBudgets(clock)
-    if url.startswith("sqlite:"):
-        from trueup.stores.sql import open_sqlite  # noqa: PLC0415
-
-        return open_sqlite(url, clock)
-    if url.startswith(("postgresql:", "postgres:")):
-        from trueup.stores.sql.postgresql import open_postgresql  # noqa: PLC0415
-
-        return open_postgresql(url, clock)
-    raise StateError(
-        f"state {url.partition(':')[0]}: is not supported.",
-        hint="Use sqlite:///path/to/trueup.db or postgresql://host/database.",
-    )
+    return MemoryArchive()

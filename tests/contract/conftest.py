@@ -8,7 +8,10 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 
-TABLES = ("row", "pair", "history", "run", "cursor", "case", "delivery", "letter", "system")
+TABLES = (
+    "row", "pair", "history", "run", "slot", "piece", "suspect", "item", "cursor", "case", "delivery", "letter",
+    "system", "worker", "comment", "decision", "acceptance",
+)  # fmt: skip
 SCHEMA = 'state of % "Zoë" \'n co'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -17,6 +18,10 @@ class TestMemoryBudgets(BudgetsContract):
     @pytest.fixture
     def make(self) -> Callable[[Clock], Budgets]:
         return MemoryBudgets
+
+    @pytest.fixture
+    def beside(self, budgets: Budgets) -> Budgets:
+        return budgets
 
 
 class TestSqliteBudgets(BudgetsContract):
@@ -40,12 +45,11 @@ class TestPostgresqlBudgets(BudgetsContract):
         from trueup.stores.sql.postgresql import PostgresqlStore
 
         stores: list[PostgresqlStore] = []
+        separator = "&" if "?" in postgres_url else "?"
+        url = f"{postgres_url}{separator}schema=b{uuid4().hex[:12]}"
 
         def made(clock: Clock) -> Budgets:
-            from uuid import uuid4
-
-            separator = "&" if "?" in postgres_url else "?"
-            stores.append(PostgresqlStore(f"{postgres_url}{separator}schema=b{uuid4().hex[:12]}", clock))
+            stores.append(PostgresqlStore(url, clock))
             return stores[-1].budgets
 
         yield made

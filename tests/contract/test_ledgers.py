@@ -156,9 +156,9 @@ class TestTrouble:
 
     def test_newer_than_the_program(self, url, store, tmp_path):
         with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
-            connection.execute("INSERT INTO trueup_schema VALUES (99, 0)")
+            connection.execute("INSERT INTO trueup_schema VALUES (99, 0, 98)")
             connection.commit()
-        with pytest.raises(StateError, match=r"written by a newer trueup \(step 99; .*Upgrade trueup"):
+        with pytest.raises(StateError, match=r"written by a newer trueup \(step 99, .*step 98; .*Upgrade trueup"):
             SqlStore(url)
 
     def test_locked(self, store, url, tmp_path):

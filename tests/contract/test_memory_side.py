@@ -10,11 +10,11 @@ import pytest
 from trueup.errors import ConfigError, SchemaError
 from trueup.ports import Scope, Write
 from trueup.sides.memory import Memory
-from trueup.testing.sides import MarkableSideContract, WritableSideContract
+from trueup.testing.sides import DivisibleSideContract, MarkableSideContract, WritableSideContract
 from trueup.testing.sides.asking import key_of, projection_of
 
 
-class TestMemory(WritableSideContract, MarkableSideContract):
+class TestMemory(WritableSideContract, MarkableSideContract, DivisibleSideContract):
     @pytest.fixture
     def make(self):
         def make(columns, key, version=None, rows=()):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -20,11 +17,12 @@ import pytest
 import sqlalchemy
 import sqlalchemy.orm
 
-from services import _scripts_services, server_url
+from services import restartable_postgres
 from trueup.errors import ConfigError, StateError
 from trueup.model.change import Change, Outcome
 from trueup.model.row import Finish
-from trueup.stores.sql.postgresql import PostgresqlStore, migrations
+from trueup.stores.sql.postgresql import PostgresqlStore, database, migrations
+from trueup.stores.sql.postgresql.ledger import _PostgresqlTransaction
 
 pytestmark = pytest.mark.postgres
 
@@ -191,10 +189,10 @@ class TestTrouble:
     def test_newer_than_the_program(self, url, store, postgres_url):
         schema = store._database.address.quoted_schema
         with psycopg.connect(postgres_url) as connection:
-            connection.execute(f"INSERT INTO {schema}.trueup_schema VALUES (99, 0)")
+            connection.execute(f"INSERT INTO {schema}.trueup_schema VALUES (99, 0, 98)")
             connection.commit()
             try:
-                with pytest.raises(StateError, match=r"written by a newer trueup \(step 99; .*Upgrade trueup"):
+                with pytest.raises(StateError, match=r"written by a newer trueup \(step 99, .*step 98; .*Upgrade"):
                     PostgresqlStore(url)
             finally:
                 connection.execute(f"DELETE FROM {schema}.trueup_schema WHERE step = 99")
@@ -243,23 +241,6 @@ class TestTables:
             steps = admin.execute("SELECT step FROM together.trueup_schema ORDER BY step").fetchall()
             admin.execute("DROP SCHEMA together CASCADE")
         assert steps == [(step + 1,) for step in range(len(migrations.STEPS))]
-
-    def test_a_step_that_is_added_beside_running_workers(self, url, store, monkeypatch):
-        """Given a program that runs, and a newer one that adds a step, I expect both to go on."""
-        added = ("CREATE TABLE trueup_added (id bigint)", "ALTER TABLE trueup_row ADD COLUMN added text")
-        monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, added))
-        newer = PostgresqlStore(url)
-        try:
-            assert store.ledger.offer(_changes(1)) == [Outcome.PENDING]
-            assert newer.ledger.offer(_changes(1)) == [Outcome.SAME]
-            assert store.ledger.finish(_done(store.ledger.claim(["orders"], 1, "w", 1_000_000, 5))) == [True]
-        finally:
-            newer.close()
-            schema = store._database.address.quoted_schema
-            with psycopg.connect(url.partition("?")[0], autocommit=True) as admin:
-                admin.execute(f"DROP TABLE {schema}.trueup_added")
-                admin.execute(f"ALTER TABLE {schema}.trueup_row DROP COLUMN added")
-                admin.execute(f"DELETE FROM {schema}.trueup_schema WHERE step > {len(migrations.STEPS) - 1}")
 
     def test_no_statement_of_the_hot_path_reads_the_whole_table(self, store):
         store.ledger.offer(_changes(3_000))
@@ -411,6 +392,40 @@ class TestRaces:
             claimed = store.ledger.claim(["orders"], 3, "w", 60_000_000, 5)
             assert [claim.change.key for claim in claimed] == ['["5"]', '["6"]', '["7"]']
 
+    def test_a_program_that_stands_still_in_a_transaction_does_not_hold_up_others_for_ever(
+        self, store, url, monkeypatch
+    ):
+        """Given a program frozen with records locked, I expect other records to be worked, and a clear error for
+        these; when it goes on, nothing was lost."""
+        store.ledger.offer(_changes(2))
+        impatient = database._SETTINGS.replace(f"'{database.PATIENCE_S:.0f}s'", "'300ms'")
+        assert impatient != database._SETTINGS
+        monkeypatch.setattr(database, "_SETTINGS", impatient)
+        frozen, other = PostgresqlStore(url), PostgresqlStore(url)
+        thaw, in_hand = threading.Event(), threading.Event()
+        load = _PostgresqlTransaction.load
+
+        def stand_still(self, pair, keys):
+            rows = load(self, pair, keys)
+            in_hand.set()
+            thaw.wait(30)
+            return rows
+
+        with ThreadPoolExecutor(1) as pool:
+            with monkeypatch.context() as patch:
+                patch.setattr(_PostgresqlTransaction, "load", stand_still)
+                call = pool.submit(frozen.ledger.offer, _changes(1, version=2))
+                assert in_hand.wait(20)
+            [claim] = other.ledger.claim(["orders"], 2, "w", 60_000_000, 5)
+            assert claim.change.key == '["1"]'
+            with pytest.raises(StateError, match=r"locked by another program.*pg_stat_activity"):
+                other.ledger.offer(_changes(1, version=3))
+            thaw.set()
+            assert call.result(20) == [Outcome.COALESCED]
+        assert other.ledger.offer(_changes(1, version=3)) == [Outcome.COALESCED]
+        frozen.close()
+        other.close()
+
     def test_a_claim_finds_less_urgent_work_where_all_that_is_urgent_is_held(self, store, postgres_url):
         from trueup.model.change import Origin
 
@@ -422,40 +437,10 @@ class TestRaces:
             assert [claim.change.key for claim in store.ledger.claim(["orders"], 1, "w", 1_000_000, 5)] == ['["low"]']
 
 
-class Server:
-    """A private server that can be restarted."""
-
-    def __init__(self, folder: Path) -> None:
-        self._services = _scripts_services()
-        self._folder = folder
-        folder.chmod(0o755)
-        self.pid, self._port, self.url = self._services._start_postgres(folder, False)
-
-    def end(self, how: signal.Signals) -> None:
-        os.kill(self.pid, how)
-        deadline = time.monotonic() + 20
-        while self._services._alive(self.pid):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
-    def start(self) -> None:
-        command = [self._services._program("postgres", "postgres", False), "-D", str(self._folder / "data"),
-                   "-p", str(self._port), "-c", "listen_addresses=127.0.0.1",
-                   "-c", f"unix_socket_directories={self._folder}"]  # fmt: skip
-        account = self._services._account("postgres")
-        self.pid = self._services._launch(
-            command, self._folder, account, self._port, lambda log: "ready to accept connections" in log
-        )
-
-
 @pytest.fixture
 def server():
-    server_url("postgres")  # skips where there is none
-    folder = Path(tempfile.mkdtemp(prefix="trueup-restart-"))
-    server = Server(folder)
-    yield server
-    server.end(signal.SIGINT)
-    shutil.rmtree(folder, ignore_errors=True)
+    with restartable_postgres() as server:
+        yield server
 
 
 class TestRestart:

@@ -17,7 +17,7 @@ import typer.main
 
 from trueup.cli import main as cli
 from trueup.cli.main import main
-from trueup.config import FieldOptions, FileOptions, PairOptions, ProjectConfig, TableOptions, load
+from trueup.config import FieldOptions, FileOptions, PairOptions, ProjectConfig, TableOptions, UrlOptions, load
 
 ROOT = Path(__file__).parents[2]
 TRUEUP = [sys.executable, "-c", "from trueup.cli.main import main; main()"]
@@ -134,7 +134,10 @@ def test_the_reference_is_current():
 def parameters() -> list[Any]:
     group: Any = typer.main.get_command(cli.app)
     found = [pytest.param("trueup", each, id=f"trueup {each.name}") for each in group.params]
+    commands = dict(group.commands)
     for name, command in group.commands.items():
+        commands |= {f"{name} {inner}": each for inner, each in getattr(command, "commands", {}).items()}
+    for name, command in commands.items():
         found += [pytest.param(name, each, id=f"{name} {each.name}") for each in command.params]
     return found
 
@@ -151,7 +154,7 @@ def test_every_option_is_documented(command, parameter):
     assert all(name in section for name in names)
 
 
-@pytest.mark.parametrize("model", [ProjectConfig, PairOptions, TableOptions, FileOptions, FieldOptions])
+@pytest.mark.parametrize("model", [ProjectConfig, PairOptions, TableOptions, FileOptions, FieldOptions, UrlOptions])
 def test_every_option_of_the_toml_is_documented(model):
     """Given an option of trueup.toml, I expect a sentence about it, in the reference too."""
     page = (ROOT / "docs" / "reference" / "config.md").read_text("utf-8")

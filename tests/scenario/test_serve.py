@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -37,6 +37,7 @@ secrets = ["${SCHOOL_SECRET}"]
 pair = "people"
 values = { id = "person.id", name = "person.name", v = "person.v" }
 """
+VARIABLES = {"SCHOOL_SECRET": "between-us", "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture
@@ -51,8 +52,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    environment = os.environ | {"SCHOOL_SECRET": "between-us", "PYTHONUNBUFFERED": "1"}
+def running(folder: Path, *arguments: str, variables: Mapping[str, str] = VARIABLES) -> Iterator[subprocess.Popen[str]]:
+    environment = os.environ | variables
     command = [sys.executable, "-m", "trueup", *arguments]
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE

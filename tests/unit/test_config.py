@@ -74,13 +74,13 @@ def test_a_whole_file_becomes_typed_values(write, tmp_path):
     assert isinstance(pair.replica, FileOptions)
     assert pair.replica.path == f"{tmp_path}/export/*.csv.gz"
     assert pair.replica.null == ("NA",)
-    assert pair.functions == {"*": "school.platform:enroll", "dropped": "school.platform:unenroll"}
+    assert pair.by_action == {"*": "school.platform:enroll", "dropped": "school.platform:unenroll"}
     users = config.pair["users"]
     assert isinstance(users.authority, TableOptions)
     assert isinstance(users.replica, TableOptions)
     assert users.authority.url == f"sqlite:///{tmp_path}/school.db"
     assert users.replica.url == "sqlite:////srv/platform.db"
-    assert users.functions == {}
+    assert users.by_action == {}
 
 
 def test_a_declaration_has_the_options_of_declare(write):

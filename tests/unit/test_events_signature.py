@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from trueup.errors import ConfigError, EventRefused
-from trueup.events.signature import STYLES, Style, key_of, verify
+from trueup.events.signature import STYLES, Style, key_of, sign, verify
 
 NOW_S = 1_790_000_000
 NOW_US = NOW_S * 1_000_000
@@ -196,3 +196,34 @@ def test_a_secret_that_is_none_is_refused_at_start(secret: str) -> None:
 
 def test_a_secret_may_lack_its_padding() -> None:
     assert key_of(STYLES["standard"], "whsec_YWJjZA", "test") == b"abcd"
+
+
+# The sender's half
+
+
+SIGNED_SECRETS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "b2xkIHNlY3JldA=="]
+
+
+@given(st.binary(max_size=200), st.sampled_from([*sorted(STYLES), "timed"]), st.sampled_from(SIGNED_SECRETS))
+def test_what_we_sign_we_accept_and_nothing_else(body: bytes, name: str, secret: str) -> None:
+    style = STYLES.get(name, TIMED)
+    headers = sign(style, [key_of(style, secret, "test")], body, delivery="msg_1", now_us=NOW_US)
+    assert refused(style, [secret], body, headers) is None
+    assert refused(style, [secret], body + b" ", headers) is not None
+    assert refused(style, ["c29tZWJvZHkgZWxzZQ=="], body, headers) is not None
+    if style.timestamp is not None:
+        assert refused(style, [secret], body, headers, NOW_US + 301_000_000) is not None
+
+
+@pytest.mark.parametrize("secret", SIGNED_SECRETS)
+def test_we_sign_as_the_library_of_standard_webhooks_does(secret: str) -> None:
+    style = STYLES["standard"]
+    keys = [key_of(style, each, "test") for each in SIGNED_SECRETS]
+    headers = sign(style, keys, BODY, delivery="msg_1", now_us=NOW_US)
+    assert signed("standard", BODY, secret)["webhook-signature"] in headers["webhook-signature"].split()
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("msg_1", str(NOW_S))
+
+
+def test_a_style_with_room_for_one_signature_takes_one_secret() -> None:
+    with pytest.raises(ConfigError, match="room for one signature"):
+        sign(STYLES["github"], [b"a", b"b"], BODY, delivery="d", now_us=NOW_US)

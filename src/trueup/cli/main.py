@@ -10,7 +10,22 @@ from typing import Annotated, Final
 
 import typer
 
-from trueup.cli.commands import adopt, demo, diff, doctor, explain, init, pause, retry, run, serve, status, worker
+from trueup.cli.commands import (
+    adopt,
+    demo,
+    diff,
+    doctor,
+    explain,
+    init,
+    letters,
+    pause,
+    retry,
+    review,
+    run,
+    serve,
+    status,
+    worker,
+)
 from trueup.errors import TrueupError
 from trueup.model.outcome import HandlerOutcome
 
@@ -30,10 +45,12 @@ app.command()(init.init)
 app.command()(adopt.adopt)
 app.command()(run.run)
 app.command()(status.status)
+app.add_typer(review.review, name="review")
 app.command()(explain.explain)
 app.command(rich_help_panel="More")(serve.serve)
 app.command(rich_help_panel="More")(worker.worker)
 app.command(rich_help_panel="More")(retry.retry)
+app.add_typer(letters.letters, name="letters", rich_help_panel="More")
 app.command(rich_help_panel="More")(pause.pause)
 app.command(rich_help_panel="More")(pause.resume)
 app.command(rich_help_panel="More")(doctor.doctor)

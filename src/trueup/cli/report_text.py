@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from trueup.cli.terminal import clock, counted, cut, number, paint, say, value, width
+from trueup.cli import systems_text
+from trueup.cli.terminal import END_WORDS, clock, counted, cut, number, paint, say, value, width
 from trueup.model.change import Outcome
 from trueup.model.drift import Drift
 from trueup.model.duration import duration_text
 from trueup.model.record import key_parts
 
 if TYPE_CHECKING:
-    from trueup.engine.report import PlanItem, Report, Status, Story
+    from trueup.engine.report import Report, Status, Story
+    from trueup.model.plan import PlanItem
     from trueup.pair import Pair
 
 _KEY_MAX: Final = 40
@@ -65,7 +67,7 @@ def _phases(report: Report, pair: Pair) -> Iterator[str]:
     counts, seconds = report.counts, report.seconds
     if counts["wanted"]:
         yield f" stuck     {number(counts['wanted'])} wanted, not done{_revived(counts['revived'])}"
-    if pair.unsynced is not None and "sweep" in seconds:
+    if pair.unsynced is not None and "stuck" in seconds:
         yield f" unsynced  {number(_seen(counts, 'unsynced'))} selected" + _offers(counts, "unsynced")
     if "changed" in counts or "changed_seen" in counts:
         yield f" changed   {number(_seen(counts, 'changed'))} since the cursor" + _offers(counts, "changed")
@@ -78,8 +80,9 @@ def _phases(report: Report, pair: Pair) -> Iterator[str]:
             yield f" baseline  {number(counts['baseline'])} agreeing records remembered"
         if found:
             yield f" confirm   {number(found)} read again: {_confirmed(counts)}"
-    if counts["repair"] or counts["review"]:
-        yield f" verdict   {number(counts['repair'])} repair, {number(counts['review'])} review"
+    if counts["repair"] or counts["review"] or counts["accept"]:
+        accepted = f", {number(counts['accept'])} accepted" if counts["accept"] else ""
+        yield f" verdict   {number(counts['repair'])} repair, {number(counts['review'])} review{accepted}"
     if ends := _ends(counts):
         yield f" jobs      {ends}"
 
@@ -108,9 +111,8 @@ def _confirmed(counts: Mapping[str, int]) -> str:
 
 
 def _ends(counts: Mapping[str, int]) -> str:
-    words = {"done": "done", "verified": "verified", "retry": "to try again", "parked": "parked", "waits": "waiting"}
     return ", ".join(
-        f"{number(counts[f'jobs_{end}'])} {word}" for end, word in words.items() if counts.get(f"jobs_{end}")
+        f"{number(counts[f'jobs_{end}'])} {word}" for end, word in END_WORDS.items() if counts.get(f"jobs_{end}")
     )
 
 
@@ -125,7 +127,8 @@ def _conclusion(report: Report) -> str:
     waits += [f"{number(counts['pending'])} pending"] if counts["pending"] else []
     if not waits:
         return paint("in agreement", "green")
-    return paint(f"{', '.join(waits)}: trueup status {report.pair}", "yellow")
+    look = "review list" if counts["cases"] else "status"
+    return paint(f"{', '.join(waits)}: trueup {look} {report.pair}", "yellow")
 
 
 def show_plan(plan: Sequence[PlanItem], limit: int | None) -> None:
@@ -133,7 +136,7 @@ def show_plan(plan: Sequence[PlanItem], limit: int | None) -> None:
     say()
     for item in plan[:limit]:
         key = cut(", ".join(value(part) for part in key_parts(item.key)), _KEY_MAX)
-        fields = "  ".join(_change(name, a, b) for name, (a, b) in item.fields.items())
+        fields = "  ".join(_change(name, a, b) for name, (a, b) in item.texts().items())
         say(cut(f" {item.drift:<9} {item.verdict:<7} {key:<16}  {fields}".rstrip(), width()))
     if limit is not None and len(plan) > limit:
         say(paint(f" … {number(len(plan) - limit)} more: --limit 0 for all, --json", "dim"))
@@ -151,7 +154,7 @@ def show_status(found: Sequence[Status]) -> None:
         word = paint(f"{each.word:<18}", "green" if colour == "green" else "yellow")
         say(f"{each.pair:<{size}}  {word}  {_when(each)}   {number(each.counts.get('pending', 0))} pending"
             f"{_parked(each)}{_oldest(each)}")  # fmt: skip
-        for error in each.errors:
+        for error in [*systems_text.lines(each), *each.errors]:
             say(cut(f"{' ' * size}  {error}", width()))
         if each.next_command is not None:
             say(f"{' ' * size}  → {each.next_command}")
@@ -182,7 +185,8 @@ def show_story(story: Story) -> None:
         say(f"nothing is known of {story.key} of {story.pair}: no event, no job, no comparison that differed")
     for case in story.cases:
         closed = "open" if case.closed_us is None else f"closed {clock(case.closed_us)}: {case.closed}"
-        say(f"case {case.number}  {case.drift}, opened {clock(case.opened_us)}, {closed}")
+        look = f" → trueup review show {case.number}" if case.closed_us is None else ""
+        say(f"case {case.number}  {case.drift}, opened {clock(case.opened_us)}, {closed}{look}")
     if story.last_error:
         say(f"last error: {story.last_error}")
     for line in _now(story):

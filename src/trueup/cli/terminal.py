@@ -13,6 +13,10 @@ from typing import Any, Final, Literal, Protocol, TextIO
 Colour = Literal["red", "green", "yellow", "dim", "bold"]
 _CODES: Final[dict[Colour, str]] = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _WIDTH_MAX: Final = 100
+# How jobs end, in the order in which people care.
+END_WORDS: Final = {
+    "done": "done", "verified": "verified", "retry": "to try again", "parked": "parked", "waits": "waiting",
+}  # fmt: skip
 # Short work should not flicker.
 _QUIET_S: Final = 0.5
 

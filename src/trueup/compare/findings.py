@@ -142,7 +142,7 @@ class RowFindings:
             if each.name == plan.action_field:
                 actions = text_array(chunk.column(name), each).to_pylist()
         return [
-            Agreement(key, None if absent else a, None if absent else b, version, action or UPSERT)
+            Agreement(key, a, None if absent else b, version, action or UPSERT)
             for key, a, b, version, absent, action in zip(keys, left, right, versions, hidden, actions, strict=True)
         ]
 

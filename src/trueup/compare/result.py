@@ -44,13 +44,13 @@ class Difference:
 class Agreement:
     """One key on which the sides agree.
 
-    left, right: digests; they differ only where a tolerance made unequal values equal. None and None where the
+    left, right: digests; they differ only where a tolerance made unequal values equal. right is None where the
     left record's state means absence and the right side lacks it. version: of the left record, where one is
     read. action: what the left record asks for: the value of the plan's action field.
     """
 
     key: str
-    left: str | None
+    left: str
     right: str | None
     version: int | None = None
     action: str = UPSERT

@@ -7,7 +7,8 @@
     replica = { url = "sqlite:///erp.db", table = "orders", key = "id" }
     fields = ["status", { name = "fee", places = 2, absolute = "0.01" }]
 
-`${NAME}` in any text stands for an environment variable. Relative paths start at the folder of the file.
+`${NAME}` in any text stands for an environment variable. Relative paths start at the folder of the file. A table with
+`for_each = "clients"` stands once for each client, with `{client.NAME}` for its values.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from trueup.config.declared import Declared
 from trueup.config.options import (
-    ApiOptions,
-    AuthOptions,
     FieldOptions,
-    FileOptions,
+    FunctionOptions,
     PairOptions,
     ProjectConfig,
     SourceOptions,
     SystemOptions,
-    TableOptions,
+    UrlOptions,
 )
+from trueup.config.sides import ApiOptions, AuthOptions, FileOptions, TableOptions, Throttling
 from trueup.config.source import FILE_NAME, Place, Source
 from trueup.errors import ConfigError, did_you_mean
 from trueup.locations import absolute_sqlite
@@ -41,23 +42,29 @@ __all__ = [
     "AuthOptions",
     "FieldOptions",
     "FileOptions",
+    "FunctionOptions",
     "PairOptions",
     "ProjectConfig",
     "SourceOptions",
     "SystemOptions",
     "TableOptions",
+    "Throttling",
+    "UrlOptions",
     "load",
 ]
+
+RANKED_MAX: Final = 50
 
 
 def load(path: str | Path, environment: Mapping[str, str] | None = None) -> ProjectConfig:
     """The configuration at `path`; ConfigError names file, line and option."""
     source = Source(Path(path))
-    options = source.substituted(source.tree, os.environ if environment is None else environment)
+    declared = Declared(source)
+    options = declared.substituted(declared.tree, os.environ if environment is None else environment)
     try:
         config = ProjectConfig.model_validate(_rooted(options, source.path.parent))
     except ValidationError as error:
-        raise _mistake(source, error) from None
+        raise _mistake(declared, error) from None
     return config.at(source.path.parent)
 
 
@@ -85,22 +92,23 @@ def _rooted_pair(pair: object, folder: Path) -> object:
     return rooted
 
 
-def _mistake(source: Source, error: ValidationError) -> ConfigError:
+def _mistake(declared: Declared, error: ValidationError) -> ConfigError:
     """The first mistake in the file as one sentence."""
-    placed = [(_place_of(source, each), each) for each in error.errors()]
-    # A misspelt option is also a missing one: the misspelling is what the reader can see.
-    placed.sort(key=lambda item: (source.line_of(item[0]), item[1]["type"] == "missing"))
-    place, first = placed[0]
+    placed = [(_place_of(declared, each), each) for each in error.errors()]
+    # A misspelt option is also a missing one: the misspelling is what the reader can see. Each line has to be looked
+    # for, and one mistake in a definition is made for a thousand clients.
+    first_few = sorted(placed[:RANKED_MAX], key=lambda item: (declared.rank(item[0]), item[1]["type"] == "missing"))
+    place, first = first_few[0]
     problem, hint = _problem(first, place)
     more = f" ({len(placed) - 1} more after it)" if len(placed) > 1 else ""
-    return ConfigError(f"{source.said(place, problem)}.{more}", hint=hint)
+    return ConfigError(f"{declared.said(place, problem)}.{more}", hint=hint)
 
 
-def _place_of(source: Source, error: ErrorDetails) -> Place:
+def _place_of(declared: Declared, error: ErrorDetails) -> Place:
     """Where the file is wrong: the model's path without the words that only the model has."""
     place: Place = ()
     for part in error["loc"]:
-        if source.has((*place, part)):
+        if declared.has((*place, part)):
             place = (*place, part)
     return (*place, error["loc"][-1]) if error["type"] == "missing" else place
 
@@ -129,6 +137,8 @@ def _model_at(location: Place) -> type[BaseModel]:
         return models.get(str(location[3]), FileOptions)
     if len(location) > 3 and location[2] == "fields":
         return FieldOptions
+    if len(location) > 3 and location[2] in ("handler", "handlers"):
+        return FunctionOptions if "batch function" in location else UrlOptions
     if len(location) > 2 and location[0] in ("system", "source"):
         return SystemOptions if location[0] == "system" else SourceOptions
     return ProjectConfig if len(location) == 1 else PairOptions

@@ -4,174 +4,20 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-from zoneinfo import ZoneInfo
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
+from trueup.config.sides import ApiOptions, FileOptions, SideOptions, TableOptions
+from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options
 from trueup.errors import ConfigError
+from trueup.model.budget import declare_system
 from trueup.model.drift import Drift
-from trueup.model.duration import duration_us
-from trueup.model.kinds import kind_named
 from trueup.model.record import Rule
 from trueup.pair import FieldSpec
 
 
-def _names(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
-def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (KeyError, OSError, ValueError):
-        raise ValueError(f"{value!r} is not a time zone; write one such as Europe/Berlin or UTC") from None
-    return value
-
-
-def _duration(value: str | float) -> str | float:
-    try:
-        duration_us(value)
-    except ConfigError as error:
-        raise ValueError(error.hint) from None
-    return value
-
-
-def _kind(value: str) -> str:
-    try:
-        return str(kind_named(value))
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-
-
-Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-Zone = Annotated[str, AfterValidator(_zone)]
-Duration = Annotated[str | float, AfterValidator(_duration)]
-KindText = Annotated[str, AfterValidator(_kind)]
-Function = Annotated[str, Field(pattern=r"^[\w.]+:[\w.]+$")]
-_DURATION = "Seconds as a number, or a text such as 500ms, 10m, 1h, 2d."
-
-
-class _Options(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TableOptions(_Options):
-    """A side that is a table or view of a database."""
-
-    url: str = Field(description="Address of the database, such as `postgresql://user:${PASSWORD}@host/shop`.")
-    table: str = Field(description="The table or view, with its schema where it needs one: `sales.orders`.")
-    key: Names = Field((), description="The key column, or a list of them. A replica's is by default the authority's.")
-    version: str | None = Field(None, description="The column that grows whenever a record changes.")
-    where: str | None = Field(None, description="A SQL condition; records that it does not select do not exist.")
-    zone: Zone | None = Field(None, description="The time zone of wall-clock times, such as `Europe/Berlin`.")
-    columns: dict[str, KindText] = Field({}, description="Kinds of columns, where they differ from their types.")
-    zero_date: Literal["null", "strict"] | None = Field(
-        None, description="What a MySQL date of zeros is: `null`, or (`strict`) a value that equals only itself."
-    )
-
-
-class FileOptions(_Options):
-    """A side that is a file, or several files named by a pattern."""
-
-    path: str = Field(description="A file or a pattern such as `orders-*.parquet`; `.gz` and `.zst` are unpacked.")
-    key: Names = Field(description="The key column, or a list of them.")
-    version: str | None = Field(None, description="The column that grows whenever a record changes.")
-    format: Literal["csv", "jsonl", "parquet"] | None = Field(None, description="By default what the suffix says.")
-    columns: dict[str, KindText] = Field({}, description="Kinds of columns; text of a CSV file stays text without.")
-    encoding: str | None = Field(None, description="The encoding of a text file; `utf-8` by default.")
-    delimiter: str | None = Field(None, description="What separates the values of a CSV file; `,` by default.")
-    quote: str | None = Field(
-        None, description='What quotes the values of a CSV file; `"` by default, `""` for nothing.'
-    )
-    decimal: str | None = Field(None, description="The decimal mark of numbers in a CSV file; `.` by default.")
-    thousands: str | None = Field(None, description="The mark between thousands in a CSV file; none by default.")
-    null: Names | None = Field(None, description="Unquoted texts that mean null in a CSV file, such as `NA`.")
-    where: str | None = Field(None, description="A SQL condition; records that it does not select do not exist.")
-    rename: dict[str, str] | None = Field(None, description="Columns that should have another name than in the file.")
-    skip_top: int | None = Field(None, ge=0, description="Lines before the header of a CSV file.")
-    footer: dict[str, str] | None = Field(
-        None, description='Texts by which the last row is known as a total, such as `{ Text = "Total" }`.'
-    )
-    zone: Zone | None = Field(None, description="The time zone of wall-clock times, such as `Europe/Berlin`.")
-
-
-class AuthOptions(_Options):
-    """Who calls an API: user and password, a token, or OAuth 2 client credentials."""
-
-    user: str | None = Field(None, description="User name of basic authentication.")
-    password: str | None = Field(None, description="Its password, as `${VARIABLE}`.")
-    token: str | None = Field(None, description="A bearer token that does not change, as `${VARIABLE}`.")
-    token_url: str | None = Field(None, description="Where an OAuth 2 token is fetched.")
-    client_id: str | None = Field(None, description="The client's id.")
-    client_secret: str | None = Field(None, description="The client's secret, as `${VARIABLE}`.")
-    scope: str = Field("", description="The scope that is asked for.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> AuthOptions:
-        ways = [{"user", "password"}, {"token"}, {"token_url", "client_id", "client_secret"}]
-        given = {name for name, value in self if value is not None and name != "scope"}
-        if given not in ways:
-            raise ValueError("say user and password, or token, or token_url, client_id and client_secret")
-        return self
-
-
-class ApiOptions(_Options):
-    """A side that is an HTTP API."""
-
-    api: str = Field(description="Address of the list, such as `https://courses.example/api/enrollments`.")
-    key: Names = Field((), description="The key column, or a list of them. By default the authority's.")
-    version: str | None = Field(None, description="The column that grows whenever a record changes.")
-    columns: dict[str, KindText] = Field({}, description="Kinds of columns; others are inferred from the first page.")
-    fields: dict[str, str] = Field({}, description="JMESPath by column, where it is not the record's own name.")
-    items: str | None = Field(None, description="JMESPath to the list in a page.")
-    item: str | None = Field(None, description="JMESPath to the record in a single answer.")
-    lists: bool = Field(True, description="Whether the API has a list at all.")
-    paging: Literal["page", "offset", "cursor", "link", "none"] = Field("page", description="How the list is paged.")
-    page_param: str | None = Field(None, description="Name of the parameter for the page, offset or cursor.")
-    size_param: str | None = Field("limit", description="Name of the parameter for the size of a page.")
-    page_size: int = Field(100, ge=1, description="Records a page.")
-    next: str | None = Field(None, description="JMESPath, or `header:NAME`, of the next cursor or address.")
-    total: str | None = Field(None, description="JMESPath, or `header:NAME`, of the number of records.")
-    changed_param: str | None = Field(None, description="Name of the parameter that asks for what changed since.")
-    item_url: str = Field("{url}/{key}", description="Address of a single record.")
-    keys_param: str | None = Field(None, description="Name of the parameter of the list that takes keys.")
-    headers: dict[str, str] = Field({}, description="Headers of every call.")
-    auth: AuthOptions | None = Field(None, description="Who calls: see below.")
-    etag: bool | Literal["weak"] = Field(True, description="Whether ETags are preconditions of writes.")
-    create: Literal["POST", "PUT", "PATCH"] = Field("PUT", description="The method that creates a record.")
-    update: Literal["POST", "PUT", "PATCH"] = Field("PATCH", description="The method that changes a record.")
-    timeout_s: float = Field(10.0, gt=0, description="Seconds for a call; it has to fit into the pair's lease.")
-
-
-_TELLING: Final = {"url": "table", "path": "file", "api": "api"}
-_TAGS: Final = {TableOptions: "table", FileOptions: "file", ApiOptions: "api"}
-
-
-def _which(value: object) -> str | None:
-    if isinstance(value, _Options):
-        return _TAGS.get(type(value))
-    found = [tag for name, tag in _TELLING.items() if isinstance(value, dict) and name in value]
-    return found[0] if len(found) == 1 else None
-
-
-SideOptions = Annotated[
-    Annotated[TableOptions, Tag("table")] | Annotated[FileOptions, Tag("file")] | Annotated[ApiOptions, Tag("api")],
-    Discriminator(_which, custom_error_type="side", custom_error_message="a side needs one of url, path and api"),
-]
-
-
-class FieldOptions(_Options):
+class FieldOptions(Options):
     """A field and how its values are judged equal."""
 
     name: str = Field(description="The column at the authority.")
@@ -196,7 +42,46 @@ NamedField = Annotated[
 ]
 
 
-class PairOptions(_Options):
+class UrlOptions(Options):
+    """A handler that is a URL."""
+
+    url: str = Field(description="Address that signed changes are posted to.")
+    secrets: Names = Field(description="What signs them: base64, as `${VARIABLE}`; several while one is being changed.")
+    batch: int | None = Field(None, ge=1, description="Changes to post in one call. By default each has its own.")
+    timeout_s: float = Field(10.0, gt=0, description="Seconds for a call; it has to fit into the pair's lease.")
+    headers: dict[str, str] = Field({}, description="Headers of every call, for a gateway in between.")
+
+
+class FunctionOptions(Options):
+    """A handler that is a function and takes many changes at once."""
+
+    function: Function = Field(description="`module:function`, called with a list of changes.")
+    batch: int = Field(ge=1, description="The most changes in one call.")
+
+
+def _kind_of_handler(value: object) -> str:
+    if isinstance(value, FunctionOptions) or (isinstance(value, dict) and "function" in value):
+        return "batch function"
+    return "signed url" if isinstance(value, dict | UrlOptions) else "function"
+
+
+HandlerOptions = Annotated[
+    Annotated[Function, Tag("function")]
+    | Annotated[FunctionOptions, Tag("batch function")]
+    | Annotated[UrlOptions, Tag("signed url")],
+    Discriminator(_kind_of_handler),
+]
+
+
+class ForEach(Options):
+    """What may be instantiated for each client; by then that is done."""
+
+    for_each: Literal["clients"] | None = Field(
+        None, description='`"clients"`: once for each client, as `NAME@CLIENT`, with `{client.…}` for its values.'
+    )
+
+
+class PairOptions(ForEach):
     """One pair: `[pair.NAME]`."""
 
     authority: SideOptions = Field(description="The side that is right.")
@@ -213,7 +98,7 @@ class PairOptions(_Options):
     on_drift: dict[Drift, Literal["repair", "review"]] = Field(
         {}, description="What is done about a drift, where it differs from the default."
     )
-    settle: Duration = Field("2m", description=f"How long a record must be quiet before it is judged. {_DURATION}")
+    settle: Duration = Field("2m", description=f"How long a record must be quiet before it is judged. {DURATION}")
     recheck: Duration = Field("4h", description="How long what was done counts as verified.")
     jitter: float = Field(0.5, ge=0, le=1, description="The share by which `recheck` varies, so that checks spread.")
     overlap: Duration = Field("1h", description="How far a sweep looks behind its cursor.")
@@ -225,10 +110,15 @@ class PairOptions(_Options):
         (), description="Pairs whose records must be done first; as a table, with the columns that hold their keys."
     )
     system: str | None = Field(None, description="The system that is called, from `[system.NAME]`.")
-    handler: Function | None = Field(
-        None, description="`module:function` called for every change. By default the built-in writer acts."
+    concurrency: int | None = Field(
+        None, ge=1, description="Batches of the pair that are worked at once, over all workers. By default any number."
     )
-    handlers: dict[str, Function] = Field({}, description="`module:function` by action.")
+    two_person: bool = Field(False, description="Decisions about cases act only once a second person agrees.")
+    handler: HandlerOptions | None = Field(
+        None,
+        description="Called for every change: `module:function`, or a URL. By default the built-in writer acts.",
+    )
+    handlers: dict[str, HandlerOptions] = Field({}, description="The same by action.")
 
     @field_validator("authority")
     @classmethod
@@ -239,26 +129,52 @@ class PairOptions(_Options):
 
     def declaration(self) -> dict[str, Any]:
         """The keyword options of `trueup.pair.declare`, without the name, the sides and the handlers."""
-        options = self.model_dump(exclude={"authority", "replica", "fields", "handler", "handlers", "system"})
+        apart = {"authority", "replica", "fields", "handler", "handlers", "system", "for_each"}
+        options = self.model_dump(exclude=apart)
         if self.fields is not None:
             options["fields"] = [each.spec() for each in self.fields]
         return options
 
     @property
-    def functions(self) -> dict[str, str]:
-        """`module:function` by action; `*` for any action."""
+    def by_action(self) -> dict[str, str | FunctionOptions | UrlOptions]:
+        """The handlers by action; `*` for any action."""
         return self.handlers if self.handler is None else {"*": self.handler, **self.handlers}
 
 
-class SystemOptions(_Options):
+class SystemOptions(ForEach):
     """A system that pairs share: `[system.NAME]`."""
 
     limit: Names = Field((), description="Calls per time, such as `600/minute`, or several of them.")
-    reserve: float = Field(0.4, ge=0, le=1, description="The share of each limit that only events may use.")
+    quota: str | None = Field(None, description="Calls a day, such as `10000/day`, counted from `quota_reset`.")
+    quota_reset: str = Field("00:00 UTC", description="When the day of the quota begins: a time and a zone.")
+    reserve: float = Field(0.4, ge=0, lt=1, description="The share of each limit that only events may use.")
     concurrency: int | None = Field(None, ge=1, description="Calls at once, over all workers.")
+    cost: dict[Literal["list", "read", "write"], float] = Field(
+        {}, description="What a call costs, by kind: `list` (a page), `read` (a record), `write`. By default 1."
+    )
+    cost_header: str | None = Field(None, description="Header of an answer that says what the call did cost.")
+    remaining_header: str | None = Field(
+        None, description="Header of an answer that says how much is left, such as `X-RateLimit-Remaining`."
+    )
+    reset_header: str | None = Field(
+        None, description="Header that says until when: seconds from now, seconds of the epoch, or a date."
+    )
+    pause_max: Duration = Field("1d", description="The longest pause that the system may ask for.")
+
+    @model_validator(mode="after")
+    def _declared(self) -> SystemOptions:
+        try:
+            declare_system("", **self.declaration())
+        except ConfigError as error:
+            raise ValueError(f"{error.message.removeprefix('system : ')} {error.hint or ''}".strip()) from None
+        return self
+
+    def declaration(self) -> dict[str, Any]:
+        """The keyword options of `trueup.model.budget.declare_system`, without the name."""
+        return self.model_dump(exclude={"for_each"})
 
 
-class SourceOptions(_Options):
+class SourceOptions(ForEach):
     """A sender of webhooks: `[source.NAME]`."""
 
     style: str | dict[str, Any] = Field(
@@ -276,20 +192,26 @@ class SourceOptions(_Options):
         return self.model_dump(exclude={"route"}, exclude_defaults=True)
 
 
-class ProjectConfig(_Options):
+class ProjectConfig(Options):
     """A whole trueup.toml."""
 
     state: str = Field("sqlite:///trueup.db", description="Where trueup keeps its own state.")
+    threads: int = Field(2, ge=1, description="Threads of a worker, where `--threads` does not say otherwise.")
+    memory_mb: int = Field(512, ge=64, description="Memory that a comparison may use, in MB; beyond it, it spills.")
     pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
     system: dict[str, SystemOptions] = Field({}, description="Systems by name, each in a table `[system.NAME]`.")
     source: dict[str, SourceOptions] = Field({}, description="Webhook senders by name, each in `[source.NAME]`.")
+    clients: Names | dict[str, dict[str, Any]] = Field(
+        {}, description="Clients by name, each in a table `[clients.NAME]`; or patterns of TOML and CSV files."
+    )
     _folder: Path = Path()
 
     @model_validator(mode="after")
     def _known_systems(self) -> ProjectConfig:
         for name, pair in self.pair.items():
-            if pair.system is not None and pair.system not in self.system:
-                raise ValueError(f"pair {name} names system {pair.system}; declare it as [system.{pair.system}]")
+            for system in (pair.system, *(getattr(side, "system", None) for side in (pair.authority, pair.replica))):
+                if system is not None and system not in self.system:
+                    raise ValueError(f"pair {name} names system {system}; declare it as [system.{system}]")
         return self
 
     @model_validator(mode="after")

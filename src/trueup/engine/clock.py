@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
+from trueup.errors import TrueupError
+
+_log = logging.getLogger(__name__)
 _ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -26,13 +30,19 @@ class SystemClock:
         time.sleep(seconds)
 
     def every(self, seconds: float, call: Callable[[], bool]) -> Callable[[], None]:
-        """Calls `call` at this rhythm until it answers False; returns what stops it."""
+        """Calls `call` at this rhythm until it answers False; returns what stops it.
+
+        Trouble that passes must not end the rhythm: an error of ours is logged, and the next beat tries again.
+        """
         stopped = threading.Event()
 
         def loop() -> None:
             while not stopped.wait(seconds):
-                if not call():
-                    return
+                try:
+                    if not call():
+                        return
+                except TrueupError as error:
+                    _log.warning("%s", error)
 
         thread = threading.Thread(target=loop, name="trueup-rhythm", daemon=True)
         thread.start()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trueup.engine.records import Records, State
-from trueup.model.change import Change, Origin
-from trueup.model.drift import NO_ANCESTORS, Drift, Verdict, who_moved
+from trueup.model.acceptance import Acceptance
+from trueup.model.drift import FLAPS, NO_ANCESTORS, Drift, Verdict, who_moved
+from trueup.model.plan import PlanItem
 from trueup.model.record import Found
 from trueup.model.row import Baseline, Row
 from trueup.ports import Ledger
@@ -15,7 +16,10 @@ from trueup.ports import Ledger
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A drift: both sides as read again, the ledger's revision at that moment, and the verdict."""
+    """A drift: both sides as read again, the ledger's revision at that moment, and the verdict.
+
+    regressed: the authority holds an older version than was once done: it was restored from a backup.
+    """
 
     key: str
     drift: Drift
@@ -24,18 +28,32 @@ class Confirmed:
     replica: Found | None
     revision: int
     replica_digest: str | None
+    regressed: bool = False
 
-    def change(self, records: Records, origin: Origin = Origin.COMPARE) -> Change:
-        """The repair as an offer that is refused where the record has moved since."""
-        return records.change(self.state, origin, judged_revision=self.revision, judged_replica=self.replica_digest)
+    def accepted(self, known: Acceptance | None) -> bool:
+        """Whether it is the very difference that a person accepted. known: what is accepted of this record."""
+        # Of several copies only one was seen.
+        covered = known is not None and known.covers(self.state.digest, self.replica_digest)
+        return covered and self.drift is not Drift.DUPLICATE
 
-    def fields(self, records: Records) -> dict[str, tuple[str | None, str | None]]:
-        """Both texts of each field that differs; of all compared fields where a side lacks the record."""
-        left: Mapping[str, str | None] = self.state.values or {}
-        right: Mapping[str, str | None] = {} if self.replica is None else self.replica.values
+    def item(self, records: Records, verdict: Verdict) -> PlanItem:
+        """The drift as a run keeps it in its plan."""
         one_sided = self.state.values is None or self.replica is None
         names = [f.name for f in records.plan.left.fields] if one_sided else records.differing(self.state, self.replica)
-        return {name: (left.get(name), right.get(name)) for name in names}
+        return PlanItem(
+            key=self.key,
+            drift=self.drift,
+            verdict=verdict,
+            action=self.state.action,
+            authority=self.state.values,
+            replica=None if self.replica is None else self.replica.values,
+            fields=tuple(names),
+            version=self.state.version,
+            authority_digest=self.state.digest,
+            replica_digest=self.replica_digest,
+            revision=self.revision,
+            removes=self.state.absent,
+        )
 
 
 @dataclass(slots=True)
@@ -51,21 +69,25 @@ class Confirmation:
     deferred: int = 0
 
 
-def confirm(records: Records, ledger: Ledger, keys: Sequence[str], cutoff_us: int | None) -> Confirmation:
+def confirm(
+    records: Records, ledger: Ledger, keys: Sequence[str], cutoff_us: int | None, *, parked_too: bool = False
+) -> Confirmation:
     """Reads these records again on both sides and judges those that stood still.
 
     The ledger row is read before and after; a record is judged only if it was at the same revision both
-    times, with nothing wanted and nobody working on it, and quiet since the cutoff.
+    times, with nothing wanted and nobody working on it, and quiet since the cutoff. The replica is not asked about
+    records that can't be judged: its calls may be few.
     """
     pair = records.pair
-    before = ledger.rows(pair.name, keys)
-    states, replicas = records.read_authority(keys), records.read_replica(keys)
-    after = ledger.rows(pair.name, keys)
-    now_us = ledger.now_us()
-    result = Confirmation()
-    for key in keys:
+    before, now_us = ledger.rows(pair.name, keys), ledger.now_us()
+    states = records.read_authority([key for key in keys if _undisturbed(before.get(key), now_us, parked_too)])
+    quiet = [key for key, state in states.items() if not _still_moving(records, state, cutoff_us)]
+    replicas = records.read_replica(quiet)
+    after, now_us = ledger.rows(pair.name, quiet), ledger.now_us()
+    result = Confirmation(deferred=len(keys) - len(quiet))
+    for key in quiet:
         state, replica, row = states[key], replicas.get(key), after.get(key)
-        if not _stood_still(before.get(key), row, now_us) or _still_moving(records, state, cutoff_us):
+        if not _stood_still(before.get(key), row, now_us, parked_too):
             result.deferred += 1
         elif records.agree(state, replica):
             result.converged += 1
@@ -75,17 +97,18 @@ def confirm(records: Records, ledger: Ledger, keys: Sequence[str], cutoff_us: in
     return result
 
 
-def _stood_still(before: Row | None, after: Row | None, now_us: int) -> bool:
+def _undisturbed(row: Row | None, now_us: int, parked_too: bool) -> bool:
+    return row is None or row.undisturbed(now_us, parked_too=parked_too)
+
+
+def _stood_still(before: Row | None, after: Row | None, now_us: int, parked_too: bool) -> bool:
     if before is None or after is None:
         return before is after
-    return before.revision == after.revision and after.undisturbed(now_us)
+    return before.revision == after.revision and after.undisturbed(now_us, parked_too=parked_too)
 
 
 def _still_moving(records: Records, state: State, cutoff_us: int | None) -> bool:
-    asked = records.authority.version
-    if cutoff_us is None or state.version is None or asked is None or asked.kind.name != "timestamp":
-        return False
-    return state.version > cutoff_us
+    return records.dated and cutoff_us is not None and state.version is not None and state.version > cutoff_us
 
 
 def _agreement(records: Records, state: State, replica: Found | None, row: Row | None) -> Baseline:
@@ -105,5 +128,13 @@ def _judged(records: Records, state: State, replica: Found | None, row: Row | No
     digest = records.replica_digest(replica)
     duplicate = state.copies > 1 or (replica is not None and replica.copies > 1)
     drift = who_moved(state.digest, digest, ancestors, duplicate=duplicate)
+    verdict = records.pair.verdict(drift)
+    if row is not None and row.repairs >= FLAPS and verdict is Verdict.REPAIR:
+        drift, verdict = Drift.FLAPPING, Verdict.REVIEW
     revision = 0 if row is None else row.revision
-    return Confirmed(state.key, drift, records.pair.verdict(drift), state, replica, revision, digest)
+    regressed = row is not None and _below(state.version, row.done_version)
+    return Confirmed(state.key, drift, verdict, state, replica, revision, digest, regressed)
+
+
+def _below(version: int | None, done: int | None) -> bool:
+    return version is not None and done is not None and version < done

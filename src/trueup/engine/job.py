@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
+from trueup.engine.afford import afforded, beyond, in_turns
+from trueup.engine.asking import case_of
+from trueup.engine.confirm import Confirmed
 from trueup.engine.gate import Caller, calling
 from trueup.engine.handling import Moved, call_batch, call_handler
 from trueup.engine.holding import Holding
@@ -18,8 +21,8 @@ from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.order import Predecessor, awaited
 from trueup.engine.records import Records, State
 from trueup.errors import LeaseLost, SideError, Unreachable
-from trueup.model.case import Case
 from trueup.model.change import DELETE, Origin
+from trueup.model.drift import Drift, Verdict
 from trueup.model.outcome import HandlerOutcome, Postponed, RateLimited, Reject, Retry, WaitFor
 from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
@@ -30,6 +33,8 @@ REFUSALS_MAX = 5
 BACKOFF_FIRST_US = 1_000_000
 BACKOFF_MAX_US = 3_600_000_000
 WAIT_US = 10_000_000
+# What was asked to come again in a minute comes within this share of it later: not all at once.
+RETRY_SPREAD = 0.2
 SIDE_TROUBLE = (SideError, OSError)
 MOVED = "the replica moved between our read and our write"
 
@@ -82,16 +87,19 @@ class JobBatch:
         self.holding = Holding(self.ledger, self.clock, claims, self.pair.lease_us, asked_us)
         stop = self.holding.keep()
         try:
-            with calling(self._caller(claims)):
-                finishes = self._work(claims)
+            turns = in_turns(self.pair, claims)
+            finishes = [finish for urgent, turn in turns for finish in self._within_budget(urgent, turn)]
         finally:
             stop()
         return self._finish(finishes)
 
-    def _caller(self, claims: Sequence[Claim]) -> Caller:
-        """Events may use what is reserved for them; nobody may wait at a gate until the lease is gone."""
-        urgent = any(claim.row.priority == Origin.EVENT for claim in claims)
-        return Caller(urgent, self.pair.lease_us // 3)
+    def _within_budget(self, urgent: bool, claims: Sequence[Claim]) -> list[Finish]:
+        """Works as many as the budget has room for; at a gate nobody waits until the lease is gone."""
+        jobs = afforded(self.pair, self.budgets, self.ledger, urgent=urgent).jobs
+        with calling(Caller(urgent, self.pair.lease_us // 3)):
+            finishes = self._work(claims[:jobs]) if jobs != 0 else []
+        left = [] if jobs is None else claims[jobs:]
+        return finishes + beyond(self.pair, self.budgets, self.ledger, left, urgent=urgent)
 
     def _work(self, claims: Sequence[Claim]) -> list[Finish]:
         try:
@@ -190,22 +198,22 @@ class JobBatch:
             case Refused(drift):
                 self._ask(job, drift)
 
-    def _ask(self, job: Job, drift: str) -> None:
-        """Opens a case; not where the lease was lost, since what was found may be the next holder's write."""
+    def _ask(self, job: Job, drift: Drift) -> None:
+        """Opens a case, unless this very difference is accepted.
+
+        Not where the lease was lost, since what was found may be the next holder's write.
+        """
         if not self.ledger.renew([job.claim], self.pair.lease_us)[0]:
             return
-        case = Case(
-            pair=self.pair.name,
-            key=job.key,
-            drift=drift,
-            opened_us=self.clock.now_us(),
-            authority=job.state.values,
-            replica=None if job.replica is None else job.replica.values,
-            fields=self.records.differing(job.state, job.replica),
-            ancestor=job.claim.row.done_digest,
-            detail=f"found before a write ({Origin(job.claim.row.wish_origin)})",
-        )
-        self.archive.open_cases([case])
+        row, digest = job.claim.row, self.records.replica_digest(job.replica)
+        confirmed = Confirmed(job.key, drift, Verdict.REVIEW, job.state, job.replica, row.revision, digest)
+        accepted = self.archive.acceptances(self.pair.name, [job.key]).get(job.key)
+        if confirmed.accepted(accepted):
+            job.ending = Finish(job.claim, "verified", verified_for_us=self._recheck_us())
+            return
+        found = f"before a write ({Origin(row.wish_origin)})"
+        item = confirmed.item(self.records, Verdict.REVIEW)
+        self.archive.open_cases([case_of(self.records, item, self.clock.now_us(), row=row, found=found)])
         job.ending = Finish(job.claim, "parked", charge=False, reason=f"{drift}: a person must decide")
 
     # ── the built-in writer ──────────────────────────────────────────────────────────────────────────
@@ -324,8 +332,7 @@ class JobBatch:
                     claim, "waits", delay_us=WAIT_US, charge=False, reason=str(outcome), waits_for=f"{pair} {key}"
                 )
             case Retry(after_s=seconds):
-                delay_us = self._backoff_us(claim.row.tries) if seconds is None else int(seconds * 1e6)
-                return Finish(claim, "retry", delay_us=delay_us, reason=str(outcome))
+                return Finish(claim, "retry", delay_us=self._again_us(claim, seconds), reason=str(outcome))
         raise outcome
 
     # ── ends ─────────────────────────────────────────────────────────────────────────────────────────
@@ -363,6 +370,11 @@ class JobBatch:
     def _recheck_us(self) -> int:
         spread = self.chance.uniform(1 - self.pair.jitter, 1 + self.pair.jitter)
         return int(self.pair.recheck_us * spread)
+
+    def _again_us(self, claim: Claim, asked_s: float | None) -> int:
+        if asked_s is None:
+            return self._backoff_us(claim.row.tries)
+        return int(asked_s * 1e6 * self.chance.uniform(1, 1 + RETRY_SPREAD))
 
     def _backoff_us(self, tries: int) -> int:
         """Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015)."""

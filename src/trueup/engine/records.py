@@ -94,6 +94,12 @@ class Records:
         return {field.name: field.kind for field in self.authority.columns}
 
     @property
+    def dated(self) -> bool:
+        """Whether the authority's versions are times by its own clock."""
+        asked = self.authority.version
+        return asked is not None and asked.kind.name == "timestamp"
+
+    @property
     def readable(self) -> bool:
         """Whether there is a replica that can be read."""
         return self.pair.replica is not None

@@ -7,22 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trueup.engine.systems import SystemStatus
 from trueup.model.case import Case
-from trueup.model.drift import Drift, Verdict
+from trueup.model.drift import Verdict
+from trueup.model.plan import PlanItem
 from trueup.model.run import Run
 
 Counts = Counter[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanItem:
-    """One confirmed drift and what is to be done about it. fields: authority's and replica's texts by name."""
-
-    key: str
-    drift: Drift
-    verdict: Verdict
-    action: str
-    fields: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
 
 
 @dataclass
@@ -30,7 +21,8 @@ class Report:
     """One run of one pair, as people and programs read it.
 
     what: `run`, `dry run`, `adopt`, or `report` (a run before the pair was adopted: it changes nothing).
-    counts: see docs/reference/counts.md. plan: every confirmed drift. seconds: by phase.
+    counts: see docs/reference/counts.md. plan: every confirmed drift. seconds: by phase. resumed: it went on with a run
+    that died. notes: what a person should know beside the counts.
     """
 
     pair: str
@@ -42,6 +34,8 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     strategy: str = ""
     adopted: bool = True
+    resumed: bool = False
+    notes: list[str] = field(default_factory=list)
 
     @property
     def waiting(self) -> int:
@@ -51,7 +45,8 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0 in agreement or repaired, 1 a person is needed."""
-        undone = len(self.plan) if self.what in ("report", "dry run") else 0
+        planned = [item for item in self.plan if item.verdict is not Verdict.ACCEPT]
+        undone = len(planned) if self.what in ("report", "dry run") else 0
         return 1 if self.waiting or undone or self.counts["pending"] else 0
 
     def as_json(self) -> dict[str, Any]:
@@ -69,11 +64,13 @@ class Report:
                     "drift": item.drift,
                     "verdict": item.verdict,
                     "action": item.action,
-                    "fields": {name: {"authority": a, "replica": r} for name, (a, r) in item.fields.items()},
+                    "fields": {name: {"authority": a, "replica": r} for name, (a, r) in item.texts().items()},
                 }
                 for item in self.plan
             ],
             "strategy": self.strategy,
+            "resumed": self.resumed,
+            "notes": self.notes,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "exit_code": self.exit_code,
         }
@@ -95,6 +92,7 @@ class Status:
     word: str
     next_command: str | None
     errors: Sequence[str] = ()
+    systems: Sequence[SystemStatus] = ()
 
     @property
     def exit_code(self) -> int:

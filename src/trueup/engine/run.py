@@ -1,37 +1,39 @@
-"""A run: stuck → changed → compare → confirm → verdict → offers and cases → close, then its own jobs.
+"""A run: stuck → changed → compare → confirm → hold → act → close, and its own jobs.
 
-Repairs are offered, never written here; `Worker` does them through the same path as events.
+Every phase ends in a checkpoint: who takes the run over, on whatever host, goes on behind it. Repairs are offered,
+never written here; workers do them through the same path as events.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Literal
+from typing import Any, Final, Literal
 
-from trueup.compare.choose import compare
-from trueup.compare.result import Agreement, Comparison
-from trueup.engine.confirm import Confirmation, Confirmed, confirm
+from trueup.compare.result import Comparison
+from trueup.engine import sweep
+from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
+from trueup.engine.confirm import Confirmed
+from trueup.engine.plan import Planner
+from trueup.engine.presence import alive
 from trueup.engine.records import Records
-from trueup.engine.report import PlanItem, Report
-from trueup.engine.sweep import sweep_changed, sweep_unsynced
+from trueup.engine.report import Report
 from trueup.engine.worker import Worker
-from trueup.model.case import Case
-from trueup.model.change import UPSERT, Change, Origin, Outcome
+from trueup.errors import RunStopped, RunUnderWay
+from trueup.model.change import Change, Origin
 from trueup.model.drift import Drift, Verdict
-from trueup.model.row import Baseline
-from trueup.model.run import Run
-from trueup.ports import Archive, Clock, Ledger, Side
+from trueup.model.run import DONE, FAILED, Run
+from trueup.ports import Archive, Clock, Ledger, Runs, Side
 
-CONFIRM_BATCH = 1_000
-BASELINE_BATCH = 5_000
-PATIENCE_US = 30_000_000
+PATIENCE_US: Final = 30_000_000
+RUN_LEASE_US: Final = 60_000_000
+OTHERS_POLL_S: Final = 0.2
+ERROR_CHARACTERS_MAX: Final = 500
 
 Phase = Literal["sweep", "compare"]
-Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,11 @@ class RunOptions:
 
 
 class Reconciliation:
-    """One run of one pair. Every step may be repeated: a run that dies is simply run again."""
+    """One run of one pair. Every step may be repeated.
+
+    runs: where its checkpoints and its plan are kept; something that is thrown away for a dry run. owner: who holds the
+    pair's slot. stop: asked now and then; where it says yes, the run ends with RunStopped and can be gone on with.
+    """
 
     def __init__(
         self,
@@ -65,90 +71,149 @@ class Reconciliation:
         options: RunOptions,
         chance: random.Random,
         progress: Progress | None = None,
+        *,
+        runs: Runs | None = None,
+        owner: str = "",
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.records, self.pair, self.ledger, self.archive = records, records.pair, ledger, archive
         self.clock, self.worker, self.options, self.chance = clock, worker, options, chance
+        self.runs: Runs = runs or archive
         self._progress = progress or (lambda phase, done, total: None)
+        self._owner, self._told_to_stop = owner or worker.owner, stop
         settled = ledger.settled(self.pair.name)
         self.adopted = settled or options.adopt or self.pair.replica is None
         self.report = Report(self.pair.name, self._what(), adopted=settled)
         self.quiet = options.dry_run or not self.adopted
-        self._newest: int | None = None
-        self._unlike: list[Confirmed] = []
+        self._memo: dict[str, Any] = {}
 
     def _what(self) -> str:
         if self.options.dry_run:
             return "dry run"
         if self.options.adopt:
             return "adopt"
-        return "run" if self.adopted else "report"
+        return (self.options.only or "run") if self.adopted else "report"
+
+    # ── the slot ─────────────────────────────────────────────────────────────────────────────────────
 
     def perform(self) -> Report:
-        """Runs all phases that the options ask for; raises what a side raises, with nothing half done."""
-        started_us = self.clock.now_us()
-        authority_us = self.pair.authority.now_us()
-        run = Run(self.pair.name, self.report.what, started_us)
-        if authority_us is not None:
-            run = replace(run, cutoff_us=authority_us - self.pair.settle_us)
-        self.report.cutoff_us = run.cutoff_us
-        if not self.options.dry_run:
-            run = self.archive.open_run(run)
-            self.report.number = run.number
+        """Runs all phases that the options ask for, or those that are left of a run that died.
+
+        Raises RunUnderWay where the pair has a run already, RunStopped where it was told to stop, and what a side
+        raises, with nothing half done.
+        """
+        self.run = self._begin()
+        stop = self.clock.every(RUN_LEASE_US / 3e6, lambda: self.runs.keep_run(self.run, RUN_LEASE_US))
         try:
-            cursor = self._phases(run)
-        except BaseException as error:
-            if not self.options.dry_run:
-                failed = replace(run, ended="failed", error=f"{type(error).__name__}: {error}"[:500])
-                self.archive.close_run(replace(failed, ended_us=self.clock.now_us()))
+            self._phases()
+            self._close()
+        except (RunStopped, KeyboardInterrupt):
+            self.runs.close_run(self._as_far())  # still open: whoever begins the same next goes on with it
             raise
-        self._close(run, cursor)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MAX]
+            self.runs.close_run(replace(self._as_far(), ended=FAILED, ended_us=self.clock.now_us(), error=said))
+            raise
+        finally:
+            stop()
+        self._work()
+        self._count_what_is_left()
         return self.report
 
-    def _phases(self, run: Run) -> int | None:
-        cursor = None
-        sweeps = self.options.only != "compare" and not self.options.adopt
-        if sweeps and self.adopted:
-            with self._timed("sweep"):
-                cursor = self._sweep(run)
-            self._work()
-        if self.pair.replica is not None and self.options.only != "sweep":
-            self._compare(run)
-        if self.options.adopt and self.records.authority.version is not None:
-            cursor = run.cutoff_us if self._timestamps() else self._newest
-        return cursor
+    def _begin(self) -> Run:
+        authority_us = self.pair.authority.now_us()
+        cutoff_us = None if authority_us is None else authority_us - self.pair.settle_us
+        asked = Run(self.pair.name, self.report.what, self.clock.now_us(), cutoff_us)
+        run = self.runs.begin_run(asked, self._owner, RUN_LEASE_US)
+        if run is None:
+            raise RunUnderWay(
+                f"pair {self.pair.name}: a run is under way.",
+                hint=f"Wait for it, or see what it does: trueup status {self.pair.name}",
+            )
+        self.report.number = 0 if self.options.dry_run else run.number
+        self.report.cutoff_us = run.cutoff_us
+        self.report.resumed = bool(run.done)
+        self.report.counts.update(run.counts)
+        self._memo |= run.memo
+        return run
 
-    # ── sweep ────────────────────────────────────────────────────────────────────────────────────────
+    def _as_far(self) -> Run:
+        return replace(self.run, counts=dict(self.report.counts), memo=dict(self._memo))
 
-    def _sweep(self, run: Run) -> int | None:
+    def _checkpoint(self, phase: str) -> None:
+        self.run = replace(self._as_far(), done=(*self.run.done, phase))
+        if not self.runs.save_run(self.run):
+            raise self._lost()
+
+    def _stop(self) -> None:
+        if self._told_to_stop():
+            raise RunStopped(
+                f"pair {self.pair.name}: the run was told to stop.", hint=f"Go on with it: trueup run {self.pair.name}"
+            )
+
+    def _lost(self) -> RunStopped:
+        return RunStopped(
+            f"pair {self.pair.name}: the run lost its slot: this process stood still for longer than its lease.",
+            hint="Another process goes on with it.",
+        )
+
+    # ── phases ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _phases(self) -> None:
+        for phase, act in self._steps():
+            if phase not in self.run.done:
+                self._stop()
+                with self._timed(phase):
+                    act()
+                self._checkpoint(phase)
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        sweeps = self.options.only != "compare" and not self.options.adopt and self.adopted
+        compares = self.pair.replica is not None and self.options.only != "sweep"
+        if sweeps:
+            yield "stuck", self._stuck
+            yield "changed", self._changed
+        if sweeps and compares:
+            yield "work", self._work  # a record that still waits could not be judged
+        if compares:
+            yield "compare", self._compare
+            yield "settle", self._settle
+            yield "confirm", self._confirm
+            yield "act", self._act
+
+    def _stuck(self) -> None:
         counts, pair = self.report.counts, self.pair
         waiting = self.ledger.counts(pair.name)
         counts["wanted"] = waiting.get("pending", 0) + waiting.get("parked", 0)
         if not self.quiet:
             counts["revived"] = self.ledger.revive(pair.name, pair.tries_max)
         if pair.unsynced is not None:
-            counts["unsynced"] = self._offer(sweep_unsynced(self.records), "unsynced")
-        if self.records.authority.version is None:
-            return None
-        at, first = self.archive.cursor(pair.name), self.archive.cursor(first_cursor(pair.name))
-        young = pair.replica is None and not self.ledger.settled(pair.name)
-        newest: list[int] = []
-        changes = sweep_changed(self.records, at, first, newest)
-        if not young:
-            counts["changed"] = self._offer(changes, "changed")
-        elif not self._timestamps():
-            for _ in changes:
-                pass
-        if self._timestamps() and run.cutoff_us is not None:
-            return run.cutoff_us
-        return max([*newest, *([] if at is None else [at])], default=None)
+            counts["unsynced"] = self._offer(sweep.sweep_unsynced(self.records), "unsynced")
 
-    def _timestamps(self) -> bool:
-        asked = self.records.authority.version
-        return asked is not None and asked.kind.name == "timestamp"
+    def _changed(self) -> None:
+        """Offers what changed since the cursor; everything, where the newest version ever seen is gone."""
+        if self.records.authority.version is None:
+            return
+        counts, cursor = self.report.counts, sweep.load(self.archive, self.pair.name)
+        young = self.pair.replica is None and not self.ledger.settled(self.pair.name)
+        if not young:
+            counts["changed"] = self._offer(sweep.sweep_changed(self.records, cursor), "changed")
+            if cursor.went_back:
+                self.report.notes.append(
+                    "the newest version known is gone from the authority (deleted, or restored from a backup): "
+                    "everything was read again"
+                )
+                counts["changed"] += self._offer(sweep.sweep_changed(self.records, cursor, whole=True), "changed")
+        elif not self.records.dated:
+            for _ in sweep.sweep_changed(self.records, cursor):
+                self._stop()
+        self._memo["cursor"] = sweep.complete_until(self.records, self.run.cutoff_us, cursor)
+        self._memo["newest"] = cursor.seen
 
     def _offer(self, batches: Iterator[list[Change]], phase: str) -> int:
         total = 0
         for changes in batches:
+            self._stop()
             total += len(changes)
             if self.quiet:
                 self.report.counts[f"{phase}_seen"] += len(changes)
@@ -160,171 +225,122 @@ class Reconciliation:
 
     # ── compare ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _compare(self, run: Run) -> None:
-        side = self.pair.replica
-        assert side is not None
-        since_us = self.ledger.now_us()
-        counts = self.report.counts
-        with self._timed("compare"):
-            found = self._compared(side)
-        with found:
-            self._count(found)
-            if not self.quiet:
-                with self._timed("baseline"):
-                    counts["baseline"] = self._baseline(found, since_us)
-            with self._timed("confirm"):
-                if self.pair.settle_us and found.counts.different:
-                    self._progress("settle", 0, None)
-                    self.clock.sleep(self.pair.settle_us / 1e6)
-                self._confirm(found, run)
-
-    def _compared(self, replica: Side) -> Comparison:
-        return compare(
-            self.pair.authority, replica, self.records.plan, strategy="rows", memory_mb=self.options.memory_mb,
-            progress=lambda done, total: self._progress("compare", done, total),
+    def _compare(self) -> None:
+        comparing = Comparing(
+            self.records, self.ledger, self.runs, self.clock, self.chance,
+            owner=self._owner, memory_mb=self.options.memory_mb, compare=self._compared,
         )  # fmt: skip
+        comparing.cut(self.run)
+        found = comparing.work(self.run, self._progress, self._stop, remember=not self.quiet)
+        self.report.counts.update(Counter({name: found[name] for name in COUNTED}))
+        self._memo[NEWEST] = max(found[NEWEST], self._memo.get("newest") or 0)
 
-    def _count(self, found: Comparison) -> None:
+    def _compared(
+        self, left: Side, right: Side, comparing: Comparing, progress: Callable[[int, int | None], None]
+    ) -> Comparison:
+        found = by_rows(left, right, comparing, progress)
         self.report.strategy = found.strategy
-        for name in ("left", "right", "same", "missing", "extra", "differ", "duplicate"):
-            self.report.counts[name] = getattr(found.counts, name)
+        return found
 
-    def _baseline(self, found: Comparison, since_us: int) -> int:
-        stored = done = 0
-        for batch in found.agreements():
-            items = [self._ancestor(agreement, since_us) for agreement in batch]
-            versions = [item.version for item in items if item.version is not None]
-            self._newest = max([*versions, *([] if self._newest is None else [self._newest])], default=None)
-            for at in range(0, len(items), BASELINE_BATCH):
-                stored += self.ledger.baseline(self.pair.name, items[at : at + BASELINE_BATCH])
-            done += len(items)
-            self._progress("baseline", done, found.counts.same)
-        return stored
+    def _settle(self) -> None:
+        """What was on its way when the comparison read it has arrived after the settle time."""
+        if self.pair.settle_us and self.runs.count_suspects(self.run.number):
+            self._progress("settle", 0, None)
+            self.clock.sleep(self.pair.settle_us / 1e6)
 
-    def _ancestor(self, agreed: Agreement, since_us: int) -> Baseline:
-        return Baseline(
-            key=agreed.key,
-            revision=None,
-            digest=agreed.left,
-            replica=agreed.right,
-            action=agreed.action or UPSERT,
-            version=agreed.version,
-            verified_for_us=self._recheck_us(),
-            since_us=since_us,
-        )
+    @property
+    def _planner(self) -> Planner:
+        return Planner(self.records, self.ledger, self.archive, self.runs, self.chance, self.run)
 
-    def _recheck_us(self) -> int:
-        return int(self.pair.recheck_us * self.chance.uniform(1 - self.pair.jitter, 1 + self.pair.jitter))
-
-    def _confirm(self, found: Comparison, run: Run) -> None:
-        differences = (difference.key for difference in found.differences())
-        done = 0
-        while keys := list(islice(differences, CONFIRM_BATCH)):
-            result = confirm(self.records, self.ledger, keys, run.cutoff_us)
-            self._take(result, found, run)
-            done += len(keys)
-            self._progress("confirm", done, found.counts.different)
-        if not self.quiet:
-            self._ask_about_unlike(run)
-            self._close_agreeing()
-
-    def _take(self, result: Confirmation, found: Comparison, run: Run) -> None:
+    def _confirm(self) -> None:
         counts = self.report.counts
-        counts["converged"] += result.converged
-        counts["deferred"] += result.deferred
-        decided = [self._decide(drift, found) for drift in result.drifts]
-        for drift in decided:
-            counts[f"drift_{drift.drift}"] += 1
-            counts[str(drift.verdict)] += 1
-            self.report.plan.append(
-                PlanItem(drift.key, drift.drift, drift.verdict, drift.state.action, drift.fields(self.records))
-            )
-        if self.quiet:
-            return
-        agreed = [replace(each, verified_for_us=self._recheck_us()) for each in result.agreed]
-        self.ledger.baseline(self.pair.name, agreed)
-        repairs = [
-            drift.change(self.records, self._origin(drift)) for drift in decided if drift.verdict is Verdict.REPAIR
-        ]
-        for outcome in self.ledger.offer(repairs):
-            counts["offered" if outcome.accepted else "deferred" if outcome is Outcome.OVERTAKEN else str(outcome)] += 1
-        asked = [drift for drift in decided if drift.verdict is Verdict.REVIEW]
-        self._unlike += [drift for drift in asked if drift.drift is Drift.UNLIKE]
-        self.archive.open_cases([self._case(drift, run) for drift in asked if drift.drift is not Drift.UNLIKE])
+        self._planner.confirm(self._decide, counts, self._progress, self._stop, remember=not self.quiet)
+        self._planner.count(counts)
 
-    def _decide(self, drift: Confirmed, found: Comparison) -> Confirmed:
+    def _decide(self, drift: Confirmed) -> Verdict:
         """The policy's verdict, but for adoption's own rule and the guard against an empty authority."""
         if self.options.adopt:
             asked = (drift.drift is Drift.MISSING and self.options.backfill) or (
                 drift.drift is Drift.UNKNOWN and self.options.trust_authority
             )
-            return replace(drift, verdict=Verdict.REPAIR if asked else Verdict.REVIEW)
-        if found.counts.left == 0 and drift.drift is Drift.ORPHANED:
-            return replace(drift, verdict=Verdict.REVIEW)
-        return drift
+            return Verdict.REPAIR if asked else Verdict.REVIEW
+        if self.report.counts["left"] == 0 and drift.drift is Drift.ORPHANED:
+            return Verdict.REVIEW
+        return drift.verdict
 
-    def _origin(self, drift: Confirmed) -> Origin:
-        return Origin.BACKFILL if self.options.adopt else Origin.COMPARE
-
-    def _case(self, drift: Confirmed, run: Run) -> Case:
-        return Case(
-            pair=self.pair.name,
-            key=drift.key,
-            drift=drift.drift,
-            opened_us=self.clock.now_us(),
-            authority=drift.state.values,
-            replica=None if drift.replica is None else drift.replica.values,
-            fields=self.records.differing(drift.state, drift.replica),
-            run=run.number,
-        )
-
-    def _ask_about_unlike(self, run: Run) -> None:
-        """One case for the pair, not one for each record: the handler or the mapping does not make them equal."""
-        name = self.pair.name
-        if not self._unlike:
-            self.archive.close_cases(name, [""], "the sides agree")
+    def _act(self) -> None:
+        planner, counts, now_us = self._planner, self.report.counts, self.clock.now_us()
+        if self.quiet:
             return
-        example = self._case(self._unlike[0], run)
-        detail = f"{len(self._unlike):,} records differ although both sides are as we left them, such as {example.key}"
-        self.archive.open_cases([replace(example, key="", detail=detail)])
-
-    def _close_agreeing(self) -> None:
-        """Cases about records that this compare did not find different are closed: the sides agree again."""
-        open_keys = [case.key for case in self.archive.cases(self.pair.name) if case.key]
-        for at in range(0, len(open_keys), CONFIRM_BATCH):
-            keys = open_keys[at : at + CONFIRM_BATCH]
-            states, replicas = self.records.read_authority(keys), self.records.read_replica(keys)
-            agreeing = [key for key in keys if self.records.agree(states[key], replicas.get(key))]
-            self.archive.close_cases(self.pair.name, agreeing, "the sides agree")
+        if not self.options.adopt:
+            planner.hold(counts, now_us)
+        planner.act(Origin.BACKFILL if self.options.adopt else Origin.COMPARE, counts, now_us)
+        planner.close_agreeing()
 
     # ── close ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _close(self, run: Run, cursor: int | None) -> None:
-        counts, name = self.report.counts, self.pair.name
-        if not self.options.dry_run:
-            complete = self.adopted and self.options.only is None
-            if complete:
-                self.ledger.settle(name)
-                self.report.adopted = True
-            moved: dict[str, int] = {}
-            if cursor is not None and self.adopted:
-                moved[name] = cursor
-                if self.archive.cursor(name) is None and self.pair.replica is None:
-                    moved[first_cursor(name)] = cursor if self._timestamps() else cursor + 1
-            ended = replace(run, ended="done", ended_us=self.clock.now_us(), counts=dict(counts))
-            self.archive.close_run(ended, moved)
-        self._work()
-        after = self.ledger.counts(name)
-        counts["pending"], counts["parked"] = after.get("pending", 0), after.get("parked", 0)
-        counts["cases"] = self.archive.count_cases(name)
+    def _close(self) -> None:
+        for batch in self._planner.items() if "confirm" in self.run.done else ():
+            self.report.plan += batch
+        if self.adopted and self.options.only is None and not self.options.dry_run:
+            self.ledger.settle(self.pair.name)
+            self.report.adopted = True
+        ended = replace(self._as_far(), ended=DONE, ended_us=self.clock.now_us())
+        if not self.runs.close_run(ended, self._cursors()):
+            raise self._lost()
+
+    def _cursors(self) -> Mapping[str, int]:
+        """Cursors move only in the transaction that closes a run whose every phase is complete."""
+        name, memo = self.pair.name, self._memo
+        at = memo.get("cursor")
+        if self.options.adopt and self.records.authority.version is not None:
+            at = self.run.cutoff_us if self.records.dated else memo.get(NEWEST)
+        if at is None or not self.adopted or self.options.dry_run:
+            return {}
+        moved = {name: at}
+        if (newest := memo.get("newest", memo.get(NEWEST))) is not None:
+            moved[sweep.newest_cursor(name)] = newest
+        if self.archive.cursor(name) is None and self.pair.replica is None:
+            moved[sweep.first_cursor(name)] = at if self.records.dated else at + 1
+        return moved
 
     def _work(self) -> None:
-        """Works what this run offered, to the end, unless that is left to other workers."""
+        """Works what this run offered, to the end, unless that is left to others."""
         if self.quiet or self.options.enqueue:
+            return
+        if self._attended() and self._wait_for_workers():
             return
         with self._timed("repair"):
             ends = self.worker.drain(PATIENCE_US, lambda done: self._progress("repair", done.total(), None))
         self.report.counts.update({f"jobs_{result}": number for result, number in ends.items()})
+
+    def _attended(self) -> bool:
+        return bool(alive(self.archive, self.ledger.now_us(), self.pair.name))
+
+    def _wait_for_workers(self) -> bool:
+        """Until the workers that live have done what waits, as long as they get on with it.
+
+        Answers False where they are dead after all: one that was killed seems alive until it has missed its beats.
+        """
+        name = self.pair.name
+        left, patience_us = self.ledger.counts(name).get("pending", 0), self.clock.elapsed_us() + PATIENCE_US
+        while left and self.clock.elapsed_us() < patience_us:
+            self._stop()
+            if not self._attended():
+                return False
+            self.clock.sleep(OTHERS_POLL_S)
+            now_left = self.ledger.counts(name).get("pending", 0)
+            if now_left < left:
+                patience_us = self.clock.elapsed_us() + PATIENCE_US
+            left = now_left
+            self._progress("repair", 0, None)
+        return True
+
+    def _count_what_is_left(self) -> None:
+        counts, name = self.report.counts, self.pair.name
+        after = self.ledger.counts(name)
+        counts["pending"], counts["parked"] = after.get("pending", 0), after.get("parked", 0)
+        counts["cases"] = self.archive.count_cases(name)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -334,8 +350,3 @@ class Reconciliation:
         finally:
             took_s = (self.clock.now_us() - started_us) / 1e6
             self.report.seconds[phase] = self.report.seconds.get(phase, 0.0) + took_s
-
-
-def first_cursor(pair: str) -> str:
-    """The name of the cursor that never moves: where a pair without replica began. All before it counts as done."""
-    return f"{pair} (first)"

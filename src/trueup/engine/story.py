@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
+from trueup.engine.systems import systems_of
+from trueup.model.case import CaseFilter
 from trueup.model.record import key_parts, key_text
 from trueup.ports import Archive, Budgets, Ledger
 
@@ -16,14 +18,16 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
     last = runs[0] if runs else None
     parked = counts.get("parked", 0)
     word, command = "in agreement", None
-    paused = _paused(records, budgets, ledger.now_us())
+    now_us = ledger.now_us()
+    systems = systems_of(records.pair, budgets, counts.get("pending", 0), now_us)
+    paused = next((each for each in systems if each.paused), None)
     if paused is not None:
-        word, command = "paused", f"trueup resume {paused[0]}"
+        word, command = "paused", paused.next_command
     elif not adopted:
         word, command = "not adopted", f"trueup adopt {name}"
     elif cases:
         word = "1 case waits" if len(cases) == 1 else f"{len(cases):,} cases wait"
-        command = f"trueup explain {name} '{cases[0].key}'"
+        command = f"trueup review show {cases[0].number}" if len(cases) == 1 else f"trueup review list {name}"
     elif parked:
         word, command = f"{parked:,} parked", f"trueup retry {name}"
     elif last is None:
@@ -41,20 +45,12 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         oldest_due_us=counts.get("oldest_due_us"),
         last_run=last,
         last_success_us=next((run.ended_us for run in runs if run.ended == "done"), None),
-        now_us=ledger.now_us(),
+        now_us=now_us,
         word=word,
         next_command=command,
-        errors=[
-            *([f"{paused[0]}: {paused[1]}"] if paused is not None else []),
-            *([f"last run: {last.error}"] if last is not None and last.error else []),
-        ],
+        errors=[f"last run: {last.error}"] if last is not None and last.error else [],
+        systems=systems,
     )
-
-
-def _paused(records: Records, budgets: Budgets, now_us: int) -> tuple[str, str] | None:
-    """The first system of the pair that nobody may call now, and why."""
-    healths = ((name, budgets.health(name)) for name in records.pair.systems)
-    return next(((name, health.reason) for name, health in healths if health.paused(now_us)), None)
 
 
 def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Story:
@@ -75,5 +71,5 @@ def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Sto
         agree=records.agree(state, replica) if records.readable else None,
         verified_until_us=0 if row is None else row.verified_until,
         last_error=None if row is None else (row.park_reason or row.last_error),
-        cases=[case for case in archive.cases(name, open_only=False) if case.key == key],
+        cases=archive.cases(name, CaseFilter(key=key), open_only=False),
     )

@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trueup.engine.records import Records
 from trueup.model.change import Change, Origin
-from trueup.ports import EVERYTHING, Scope
+from trueup.ports import EVERYTHING, RunningSide, Runs, Scope
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far the sweep of a pair is complete, in the authority's versions.
+
+    at: complete up to here. first: where a pair without replica began; all before it counts as done. newest: the
+    highest version ever seen. seen: the highest of this sweep.
+    """
+
+    at: int | None = None
+    first: int | None = None
+    newest: int | None = None
+    seen: int | None = None
+
+    @property
+    def went_back(self) -> bool:
+        """Whether the newest version ever seen is gone: it was deleted, or the authority was restored."""
+        return self.newest is not None and (self.seen is None or self.seen < self.newest)
+
+
+def load(runs: Runs, pair: str) -> Cursor:
+    """The cursor as the last complete run left it."""
+    return Cursor(runs.cursor(pair), runs.cursor(first_cursor(pair)), runs.cursor(newest_cursor(pair)))
 
 
 def sweep_unsynced(records: Records) -> Iterator[list[Change]]:
@@ -15,14 +40,43 @@ def sweep_unsynced(records: Records) -> Iterator[list[Change]]:
         yield [records.change(state, Origin.SWEEP, unsynced=True) for state in states]
 
 
-def sweep_changed(records: Records, cursor: int | None, first: int | None, newest: list[int]) -> Iterator[list[Change]]:
+def sweep_changed(records: Records, cursor: Cursor, *, whole: bool = False) -> Iterator[list[Change]]:
     """Records changed since the cursor, less the overlap, in (version, key) order; all where there is no cursor.
 
-    first: the overlap does not reach back before this version. newest: receives the highest version of each batch.
+    The newest record ever seen is always among them, or else it is gone. whole: from the beginning.
     """
-    asked = records.authority.version
-    overlap = records.pair.overlap_us if asked is not None and asked.kind.name == "timestamp" else 0
-    scope = EVERYTHING if cursor is None else Scope(since=max(cursor - overlap, first or cursor - overlap))
-    for states in records.scan_authority(scope):
-        newest.extend([max((s.version for s in states if s.version is not None), default=-(2**63))])
+    since = cursor.first if whole else _since(records, cursor)
+    for states in records.scan_authority(EVERYTHING if since is None else Scope(since=since)):
+        seen = [state.version for state in states if state.version is not None]
+        cursor.seen = max([*seen, *([] if cursor.seen is None else [cursor.seen])], default=None)
         yield [records.change(state, Origin.SWEEP) for state in states]
+
+
+def _since(records: Records, cursor: Cursor) -> int | None:
+    if cursor.at is None:
+        return None
+    overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
+    since = cursor.at - overlap if cursor.newest is None else min(cursor.at - overlap, cursor.newest)
+    return since if cursor.first is None else max(since, cursor.first)
+
+
+def complete_until(records: Records, cutoff_us: int | None, cursor: Cursor) -> int | None:
+    """How far a sweep that began at this cutoff is complete; None where that is not known.
+
+    A transaction that still runs will commit rows of the time when it began, so the cursor stays behind the oldest.
+    """
+    if not records.dated or cutoff_us is None:
+        return max((at for at in (cursor.seen, cursor.at) if at is not None), default=None)
+    side = records.pair.authority
+    running_us = side.oldest_running_us() if isinstance(side, RunningSide) else None
+    return cutoff_us if running_us is None else min(cutoff_us, running_us)
+
+
+def first_cursor(pair: str) -> str:
+    """The name of the cursor that never moves: where a pair without replica began. All before it counts as done."""
+    return f"{pair} (first)"
+
+
+def newest_cursor(pair: str) -> str:
+    """The name of the cursor that says the newest version ever seen at the authority."""
+    return f"{pair} (newest)"

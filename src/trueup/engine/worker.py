@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 from collections import Counter
@@ -10,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import count
 
+from trueup.engine.afford import afforded
 from trueup.engine.job import JobBatch
 from trueup.engine.order import Predecessor
 from trueup.engine.place import placed
 from trueup.engine.presence import Heart
 from trueup.engine.records import Records
+from trueup.errors import StateError
 from trueup.model.row import Finish
 from trueup.pair import Handlers, Pair
 from trueup.ports import Archive, Budgets, Clock, Ledger
@@ -24,7 +27,9 @@ BATCH_HANDLED = 20
 BATCH_QUICK_US = 250_000
 BATCH_SLOW_US = 1_000_000
 WAIT_S_MAX = 1.0
+STATE_PAUSE_S_MAX = 30.0
 PROBE_POLL_S = 0.01
+_log = logging.getLogger(__name__)
 Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, waits
 
 
@@ -50,7 +55,7 @@ class Worker:
     ) -> None:
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._pairs = clock, pairs
-        self._owner, self._seed, self._threads = owner, seed, threads
+        self.owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
         self._heart = heart
         self._sizes: dict[str, int] = {}
@@ -72,7 +77,7 @@ class Worker:
         pair = records.pair
         if limit := self._permitted(pair, self._size(name, handlers)):
             asked_us = self._clock.elapsed_us()
-            claims = self._ledger.claim([name], limit, self._owner, pair.lease_us, pair.tries_max, keys)
+            claims = self._ledger.claim([name], limit, self.owner, pair.lease_us, pair.tries_max, keys)
             if claims:
                 batch = JobBatch(
                     records,
@@ -111,7 +116,8 @@ class Worker:
             return 0
         probing = [name for name, health in healths.items() if health.probes]
         if not probing:
-            return limit
+            jobs = afforded(pair, self._budgets, self._ledger, urgent=True).jobs
+            return limit if jobs is None else min(limit, jobs)
         due_us = self._ledger.next_due_us([pair.name])
         if due_us is None or due_us > now_us:
             return 0
@@ -135,17 +141,31 @@ class Worker:
         return ends
 
     def serve(self, stop: threading.Event, ended: Callable[[Ends], None] | None = None) -> None:
-        """Works until `stop` is set; a batch that has begun is finished. ended: told how jobs ended."""
+        """Works until `stop` is set; a batch that has begun is finished. ended: told how jobs ended.
+
+        Trouble of the state store is a pause: what was under way comes back when its leases end.
+        """
         numbers = count()
 
         def loop() -> None:
             chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy
+            pause_s = 0.0
             while not stop.is_set():
-                finishes = self.once(chance)
+                try:
+                    finishes = self.once(chance)
+                    if not finishes:
+                        self._ledger.wait(WAIT_S_MAX)
+                except StateError as error:
+                    pause_s = min(STATE_PAUSE_S_MAX, max(1.0, 2 * pause_s))
+                    _log.error("work waits for %.0f s: %s", pause_s, error)
+                    stop.wait(pause_s)
+                    continue
+                except BaseException:
+                    stop.set()  # the other threads must not hide that this one is gone
+                    raise
+                pause_s = 0.0
                 if finishes and ended is not None:
                     ended(Ends(finish.result for finish in finishes))
-                if not finishes:
-                    self._ledger.wait(WAIT_S_MAX)
 
         self._in_threads(loop, stays=True)
 
@@ -177,4 +197,6 @@ class Worker:
         healths = [self._budgets.health(name) for name in pair.systems]
         if due_us is None or any(health.by_person for health in healths):
             return None
-        return max(due_us, *(health.paused_until_us for health in healths))
+        due_us = max(due_us, *(health.paused_until_us for health in healths))
+        wait_us = afforded(pair, self._budgets, self._ledger, urgent=True).wait_us
+        return max(due_us, self._ledger.now_us() + wait_us) if wait_us else due_us

@@ -120,11 +120,7 @@ def verify(
     if not candidates:
         raise EventRefused(f"The header {style.header} holds no signature of the form {_form(style)}.", status=401)
     stated = {"timestamp": _timestamp(style, headers, now_us, window_us), "id": _stated(style.id, headers)}
-    message = b"".join(
-        # Latin-1 gives back the bytes of a header as they came.
-        body if name == "body" else stated[name].encode("latin-1", "replace") if name else text.encode()
-        for text, name in _pieces(style.signed)
-    )
+    message = _message(style, body, stated)
     # Every pair is compared, each in constant time: how long it took tells nothing.
     equal = [
         hmac.compare_digest(hmac.digest(key, message, style.algorithm), candidate)
@@ -133,6 +129,34 @@ def verify(
     ]
     if not any(equal):
         raise EventRefused(f"No signature in {style.header} fits the body.", status=401)
+
+
+def sign(style: Style, keys: Sequence[bytes], body: bytes, *, delivery: str, now_us: int) -> dict[str, str]:
+    """The headers, by lower-case name, with which `verify` accepts these bytes: the sender's half.
+
+    keys: several while a secret is being changed; ConfigError where the style has no room for more than one.
+    delivery: names the delivery, the same for every attempt, where the style has a header for it.
+    """
+    if len(keys) > 1 and style.separator is None:
+        raise ConfigError(f"{style.header} has room for one signature.", hint="Sign with one secret at a time.")
+    stated = {"timestamp": str(now_us // 1_000_000), "id": delivery}
+    message = _message(style, body, stated)
+    parts = [style.prefix + _encoded(style, hmac.digest(key, message, style.algorithm)) for key in keys]
+    headers = {name: delivery for name in (style.id, style.delivery) if name is not None}
+    if style.timestamp_prefix:
+        parts.insert(0, style.timestamp_prefix + stated["timestamp"])
+    elif style.timestamp is not None:
+        headers[style.timestamp] = stated["timestamp"]
+    return {**headers, style.header: (style.separator or "").join(parts)}
+
+
+def _message(style: Style, body: bytes, stated: Mapping[str, str]) -> bytes:
+    """The bytes under a signature. stated: time and id, as headers hold them."""
+    return b"".join(
+        # Latin-1 gives back the bytes of a header as they came.
+        body if name == "body" else stated[name].encode("latin-1", "replace") if name else text.encode()
+        for text, name in _pieces(style.signed)
+    )
 
 
 def _pieces(signed: str) -> list[tuple[str, str]]:
@@ -179,6 +203,10 @@ def _decoded(style: Style, text: str) -> bytes | None:
     except (binascii.Error, ValueError):
         return None
     return found if len(found) == hashlib.new(style.algorithm).digest_size else None
+
+
+def _encoded(style: Style, mac: bytes) -> str:
+    return mac.hex() if style.encoding == "hex" else base64.b64encode(mac).decode()
 
 
 def _form(style: Style) -> str:

@@ -103,6 +103,10 @@ class Source:
         headers: by lower-case name. The signature is checked over these very bytes, before anything else.
         """
         verify(self._style, self._keys, body, headers, now_us, self._window_us)
+        return self.understood(body, headers)
+
+    def understood(self, body: bytes, headers: Mapping[str, str]) -> Delivery:
+        """What a body asks for whose sender is known; EventRefused where it makes no sense."""
         try:
             event = parse_json(body)
         except (ValueError, ArithmeticError, RecursionError):
@@ -139,6 +143,11 @@ class Source:
                     f"source {self.name}: it may not be about pair {each.pair}.", status=422, authentic=True
                 )
         return events
+
+    @property
+    def signature_header(self) -> str:
+        """The lower-case name of the header that holds the signature."""
+        return self._style.header
 
     def delivery_id(self, headers: Mapping[str, str], event: Any = None) -> str | None:
         """The delivery's id, from its header or its parsed body; a hash of one that is long or not printable."""

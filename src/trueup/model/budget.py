@@ -1,25 +1,27 @@
-"""How much may be asked of a system: rules as pure functions, shared by every store.
+"""How much may be asked of a system, as declared: limits, the quota of a day, shares and costs.
 
-A limit is kept over a sliding window that is counted in slices (as in sliding-window counters; Figma,
-"An alternative approach to rate limiting", 2017), so that no window of that length ever holds more calls
-than allowed. A share is reserved for events: everything else may use only the rest.
+What was spent of them, and whether a call may be made now: `trueup.model.health`.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+from zoneinfo import ZoneInfo
 
-from trueup.errors import ConfigError
+from trueup.errors import ConfigError, did_you_mean
+from trueup.model.duration import duration_us
+from trueup.model.retry_after import LONGEST_US
 
-SLICES: Final = 60
-PROBE_FIRST_US: Final = 1_000_000
-PROBE_MAX_US: Final = 300_000_000
-CALL_POLL_US: Final = 50_000
-_PERIODS_US: Final = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": 86_400_000_000}
-_LIMIT = re.compile(r"(\d+)\s*/\s*(second|minute|hour|day)\Z")
+CallKind = Literal["list", "read", "write"]
+DAY_US: Final = 86_400_000_000
+_PERIODS_US: Final = {"second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000, "day": DAY_US}
+_LIMIT = re.compile(r"(\d+)\s*/\s*(second|minute|hour|day)\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,136 +32,170 @@ class Limit:
     period_us: int
 
     def __str__(self) -> str:
+        return f"{self.calls}/{self.unit}"
+
+    @property
+    def unit(self) -> str:
+        """What the calls are counted in: `minute`."""
         named = {us: name for name, us in _PERIODS_US.items()}
-        return f"{self.calls}/{named.get(self.period_us, f'{self.period_us} us')}"
+        return named.get(self.period_us, f"{self.period_us} us")
+
+
+@dataclass(frozen=True)
+class Quota:
+    """At most `calls` (in units of cost) from one reset to the next.
+
+    at: wall-clock time of the reset, each day, in the zone. Where a change of the clocks leaves that time out, the
+    reset is when the clocks have moved on; where it comes twice, it is the first.
+    """
+
+    calls: int
+    at: dt.time = dt.time()
+    zone: str = "UTC"
+
+    def __str__(self) -> str:
+        return f"{self.calls}/day from {self.at:%H:%M} {self.zone}"
+
+    def reset_us(self, now_us: int) -> int:
+        """The next reset after this time."""
+        today = dt.datetime.fromtimestamp(now_us // 1_000_000, self._zone).date()
+        # A zone may leave out a whole day, so that tomorrow's reset may be no later than today's.
+        resets = (self._on(today + dt.timedelta(days=days)) for days in range(-1, 4))
+        return next(reset_us for reset_us in resets if reset_us > now_us)
+
+    def _on(self, date: dt.date) -> int:
+        return round(dt.datetime.combine(date, self.at, tzinfo=self._zone).timestamp()) * 1_000_000
+
+    @cached_property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a call is expected to cost, by kind: a page of a list, the read of a record, a write."""
+
+    list: float = 1.0
+    read: float = 1.0
+    write: float = 1.0
+
+    def of(self, kind: CallKind) -> float:
+        """The cost of one call of this kind."""
+        return float(getattr(self, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class System:
     """Something that holds records, as far as trueup may burden it.
 
-    limits: every one of them is kept. reserve: share that only events may use. concurrency: calls at once.
+    limits, quota: every one of them is kept. reserve: share that only events may use. concurrency: calls at once.
+    cost_header: header of an answer with what the call did cost. remaining_header, reset_header: headers with what
+    the system says is left, and until when. pause_max_us: the longest pause that the system may ask for.
     """
 
     name: str
     limits: tuple[Limit, ...] = ()
     reserve: float = 0.4
     concurrency: int | None = None
+    quota: Quota | None = None
+    costs: Costs = Costs()
+    cost_header: str | None = None
+    remaining_header: str | None = None
+    reset_header: str | None = None
+    pause_max_us: int = LONGEST_US
+
+    @property
+    def counted(self) -> bool:
+        """Whether calls have to be counted at all."""
+        return bool(self.limits or self.quota or self.remaining_header) or self.concurrency is not None
+
+    @property
+    def most(self) -> float:
+        """What one call can cost at most: more than the smallest limit could never be spent."""
+        declared = [limit.calls for limit in self.limits] + ([self.quota.calls] if self.quota else [])
+        return min(declared, default=math.inf)
 
 
 def parse_limit(text: str, what: str) -> Limit:
     """`600/minute` as a Limit; ConfigError names `what` where it is none."""
-    found = _LIMIT.match(text.strip())
+    found = _LIMIT.match(text.strip()) if isinstance(text, str) else None
     if found is None or int(found[1]) == 0:
         raise ConfigError(f"{what}: {text!r} is not a limit.", hint="Write calls per time, such as 600/minute.")
     return Limit(int(found[1]), _PERIODS_US[found[2]])
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What is known of a system: its pause, and what was spent.
+def parse_quota(text: str, reset: str, what: str) -> Quota:
+    """`10000/day` and `00:00 America/Los_Angeles` as a Quota; ConfigError names `what` where they are none."""
+    limit = parse_limit(text, what)
+    if limit.period_us != DAY_US:
+        raise ConfigError(
+            f"{what}: {text!r} is not a quota of a day.", hint="Write 10000/day; other periods are limits."
+        )
+    at, _, zone = reset.strip().partition(" ")
+    try:
+        ZoneInfo(zone or "UTC")
+        return Quota(limit.calls, dt.datetime.strptime(at, "%H:%M").time(), zone or "UTC")  # noqa: DTZ007  a clock's
+    except (KeyError, OSError, ValueError):
+        raise ConfigError(
+            f"{what}: {reset!r} is not the time of a reset.", hint="Write a time and a zone: 00:00 America/Los_Angeles."
+        ) from None
 
-    paused_until_us: nobody calls before; 0 for no pause. by_person: only a person ends it. probes: failed
-    probes in a row; while there are any, one call at a time finds out whether the system is back.
-    probing_until_us: somebody probes now. ok_at_us: the last call that succeeded.
-    spent: cost by period and slice number, as {period_us: {slice: (all, not events)}}. calls: calls under way,
-    as {call: when it no longer counts}.
+
+def declare_system(
+    name: str,
+    *,
+    limit: str | Sequence[str] = (),
+    quota: str | None = None,
+    quota_reset: str = "00:00 UTC",
+    reserve: float = 0.4,
+    concurrency: int | None = None,
+    cost: Mapping[str, float] | None = None,
+    cost_header: str | None = None,
+    remaining_header: str | None = None,
+    reset_header: str | None = None,
+    pause_max: str | float = "1d",
+) -> System:
+    """A system whose options are checked; ConfigError names the one that is wrong.
+
+    limit: calls per time, such as `600/minute`, or several. quota: calls a day, such as `10000/day`, counted from
+    quota_reset, a time and a zone. reserve: share of each that only events may use. concurrency: calls at once, over
+    all workers. cost: of one call, by kind: `list`, `read`, `write`. cost_header: header of an answer that says what
+    the call did cost. remaining_header, reset_header: headers that say how much is left, and until when.
+    pause_max: the longest pause that the system may ask for.
     """
-
-    paused_until_us: int = 0
-    by_person: bool = False
-    reason: str = ""
-    probes: int = 0
-    probing_until_us: int = 0
-    ok_at_us: int = 0
-    spent: Mapping[int, Mapping[int, tuple[float, float]]] = field(default_factory=dict)
-    calls: Mapping[str, int] = field(default_factory=dict)
-
-    def paused(self, now_us: int) -> bool:
-        """Whether nobody may call now."""
-        return self.by_person or self.paused_until_us > now_us
-
-
-HEALTHY: Final = Health()
-
-
-def spend(
-    system: System, health: Health, cost: float, now_us: int, *, urgent: bool, call: str, call_us: int
-) -> tuple[int, Health]:
-    """(microseconds to wait, 0 where granted; the health to save).
-
-    call, call_us: name of the call, and for how long it counts as under way unless it is ended before.
-    """
-    spent = {limit.period_us: _recent(health, limit, now_us) for limit in system.limits}
-    wait_us = max((_wait_us(system, limit, spent[limit.period_us], cost, now_us, urgent) for limit in system.limits),
-                  default=0)  # fmt: skip
-    calls = {name: until_us for name, until_us in health.calls.items() if until_us > now_us}
-    if system.concurrency is not None and len(calls) >= system.concurrency:
-        wait_us = max(wait_us, CALL_POLL_US)
-    if wait_us:
-        return wait_us, health
-    for limit in system.limits:
-        slices, at = spent[limit.period_us], now_us * SLICES // limit.period_us
-        both, low = slices.get(at, (0.0, 0.0))
-        slices[at] = (both + cost, low if urgent else low + cost)
-    if system.concurrency is not None:
-        calls[call] = now_us + call_us
-    return 0, replace(health, spent=spent, calls=calls)
+    what = f"system {name}"
+    if not 0 <= reserve < 1:
+        hint = "Write a share of at least 0 and below 1: with 1 nothing but events would ever be done."
+        raise ConfigError(f"{what}: reserve is {reserve}.", hint=hint)
+    if concurrency is not None and concurrency < 1:
+        raise ConfigError(f"{what}: concurrency is {concurrency}.", hint="Write how many calls may be made at once.")
+    if reset_header is not None and remaining_header is None:
+        raise ConfigError(f"{what}: reset_header says nothing alone.", hint="Name remaining_header too.")
+    system = System(
+        name,
+        tuple(parse_limit(each, what) for each in ([limit] if isinstance(limit, str) else limit)),
+        reserve,
+        concurrency,
+        None if quota is None else parse_quota(quota, quota_reset, what),
+        _costs(cost or {}, what),
+        cost_header,
+        remaining_header,
+        reset_header,
+        min(duration_us(pause_max, f"{what}: pause_max"), LONGEST_US),
+    )
+    for kind, each in (cost or {}).items():
+        if each > system.most:
+            raise ConfigError(
+                f"{what}: a {kind} costs {each:g}, and a limit allows {system.most:g}.", hint="It could never be made."
+            )
+    return system
 
 
-def ended(health: Health, call: str) -> Health:
-    """The health after a call under way came to its end."""
-    return replace(health, calls={name: until_us for name, until_us in health.calls.items() if name != call})
-
-
-def _wait_us(
-    system: System, limit: Limit, slices: Mapping[int, tuple[float, float]], cost: float, now_us: int, urgent: bool
-) -> int:
-    excess = sum(both for both, _ in slices.values()) + cost - limit.calls
-    wait_us = _until_free(limit, slices, 0, excess, now_us) if excess > 0 else 0
-    if not urgent:
-        excess = sum(low for _, low in slices.values()) + cost - limit.calls * (1 - system.reserve)
-        wait_us = max(wait_us, _until_free(limit, slices, 1, excess, now_us) if excess > 0 else 0)
-    return wait_us
-
-
-def _recent(health: Health, limit: Limit, now_us: int) -> dict[int, tuple[float, float]]:
-    """Slices that still count: one more than a window has, because the oldest may reach into it."""
-    oldest = now_us * SLICES // limit.period_us - SLICES
-    return {at: cost for at, cost in health.spent.get(limit.period_us, {}).items() if at >= oldest}
-
-
-def _until_free(limit: Limit, slices: Mapping[int, tuple[float, float]], which: int, excess: float, now_us: int) -> int:
-    """Until enough of the oldest slices have left the window to give back `excess`."""
-    freed = 0.0
-    for at in sorted(slices):
-        freed += slices[at][which]
-        if freed >= excess:
-            leaves_us = -(-(at + SLICES + 1) * limit.period_us // SLICES)
-            return max(1, leaves_us - now_us)
-    return limit.period_us
-
-
-def failed(health: Health, now_us: int, reason: str, *, pause_us: int | None = None) -> Health:
-    """The health after trouble of the system: paused, twice as long each time a probe fails.
-
-    pause_us: what the system asked for, where it did.
-    """
-    probes = health.probes + 1
-    wait_us = min(PROBE_MAX_US, PROBE_FIRST_US * 2 ** min(probes - 1, 20)) if pause_us is None else pause_us
-    until_us = max(health.paused_until_us, now_us + wait_us)
-    return replace(health, paused_until_us=until_us, reason=reason, probes=probes, probing_until_us=0)
-
-
-def succeeded(health: Health, now_us: int) -> Health:
-    """The health after a call that worked: the system is back, unless a person paused it."""
-    if health.by_person:
-        return replace(health, ok_at_us=now_us)
-    return replace(health, probes=0, probing_until_us=0, ok_at_us=now_us, paused_until_us=0, reason="")
-
-
-def probe(health: Health, now_us: int, for_us: int) -> tuple[bool, Health]:
-    """(whether the caller is the one that probes, the health to save)."""
-    if health.paused(now_us) or health.probing_until_us > now_us:
-        return False, health
-    return True, replace(health, probing_until_us=now_us + for_us)
+def _costs(cost: Mapping[str, float], what: str) -> Costs:
+    for kind, each in cost.items():
+        if kind not in Costs.__slots__:
+            hint = did_you_mean(kind, Costs.__slots__, "Kinds")
+            raise ConfigError(f"{what}: there are no calls of the kind {kind}.", hint=hint)
+        if not (isinstance(each, int | float) and 0 <= each < math.inf):
+            raise ConfigError(f"{what}: the cost of a {kind} is {each}.", hint="Write a number of at least 0.")
+    return Costs(**cost)

@@ -6,7 +6,7 @@ import enum
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -69,6 +69,7 @@ class Change:
     unsynced: selected by the pair's `unsynced` condition.
     wish: number of the wish in the ledger; 0 before it is accepted.
     delivery: names the part of a delivery that brought it, such as `shop/evt_9`; each is judged once.
+    attempt: which try of its wish this is, from 1; tries that were not charged do not count. 0 before it is claimed.
     """
 
     pair: str
@@ -83,6 +84,7 @@ class Change:
     unsynced: bool = False
     wish: int = 0
     delivery: str | None = None
+    attempt: int = field(default=0, compare=False)
 
     @cached_property
     def values(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Drift(enum.StrEnum):
     CONFLICT = "conflict"
     UNKNOWN = "unknown"
     DUPLICATE = "duplicate"
+    FLAPPING = "flapping"
 
 
 DEFAULT_VERDICTS: Final[Mapping[Drift, Verdict]] = {
@@ -42,7 +43,10 @@ DEFAULT_VERDICTS: Final[Mapping[Drift, Verdict]] = {
     Drift.CONFLICT: Verdict.REVIEW,
     Drift.UNKNOWN: Verdict.REVIEW,
     Drift.DUPLICATE: Verdict.REVIEW,
+    Drift.FLAPPING: Verdict.REVIEW,
 }
+# So many repairs in a row without an agreement between them: one more would not hold either.
+FLAPS: Final = 3
 # What a person may opt in to; the rest is never repaired by a rule.
 REPAIRABLE: Final = frozenset(
     {Drift.MISSING, Drift.REMOVED, Drift.ORPHANED, Drift.BEHIND, Drift.EDITED, Drift.CONFLICT, Drift.UNKNOWN}

@@ -187,6 +187,7 @@ def wanted(row: Row) -> Change:
     return Change(
         row.pair, row.key, row.wish_action or DELETE, row.wish_version, row.wish_digest, row.wish_payload,
         Origin(row.wish_origin), judged_replica=row.judged_replica, unsynced=row.unsynced, wish=row.wish,
+        attempt=row.tries,
     )  # fmt: skip
 
 

@@ -46,3 +46,14 @@ class RateLimited(HandlerOutcome):
     def __init__(self, retry_after_s: float) -> None:
         super().__init__(f"rate limited for {retry_after_s:g} s")
         self.retry_after_s = retry_after_s
+
+
+class Postponed(RateLimited):
+    """The door to a system is closed for now, as all workers know: its budget is spent, or it is paused.
+
+    Nothing is wrong with the system, and it need not be paused once more.
+    """
+
+    def __init__(self, retry_after_s: float, why: str) -> None:
+        super().__init__(retry_after_s)
+        self.args = (f"{why}; tried again in {retry_after_s:,.0f} s",)

@@ -150,7 +150,7 @@ class Baseline:
     revision: the row's when it was judged (0 = no row); where None, the row must not have been touched since
     `since_us` by the store's clock (taken before the compare began to read).
 
-    digest, replica: of both sides; None and None where both lack it (or the authority's state means absence).
+    digest, replica: of both sides, None where a side lacks it.
     """
 
     key: str

@@ -4,19 +4,24 @@ Sides are other people's systems; ledger, archive and budgets are our own state;
 Adapters implement these protocols without naming them as bases. Times are microseconds, UTC.
 """
 
+from trueup.ports.cases import Cases
+from trueup.ports.runs import Runs
 from trueup.ports.sides import (
     EVERYTHING,
     Capabilities,
     Description,
+    DivisibleSide,
     ExaminableSide,
     Examined,
     HashingSide,
     MarkableSide,
+    RunningSide,
     Scope,
     Side,
     WritableSide,
     Write,
     Written,
+    provides,
 )
 from trueup.ports.state import Archive, DeadLetters, Ledger
 from trueup.ports.systems import Budgets, Clock, Gate, GatedSide
@@ -26,9 +31,11 @@ __all__ = [
     "Archive",
     "Budgets",
     "Capabilities",
+    "Cases",
     "Clock",
     "DeadLetters",
     "Description",
+    "DivisibleSide",
     "ExaminableSide",
     "Examined",
     "Gate",
@@ -36,9 +43,12 @@ __all__ = [
     "HashingSide",
     "Ledger",
     "MarkableSide",
+    "RunningSide",
+    "Runs",
     "Scope",
     "Side",
     "WritableSide",
     "Write",
     "Written",
+    "provides",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from trueup.errors import SideError
 from trueup.model.digest import HashSum
@@ -13,6 +13,8 @@ from trueup.model.record import Found, Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Port = TypeVar("Port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,14 @@ class Scope:
 
     since: only records with version >= this, ordered by (version, key).
     where: only records that the side's own condition selects, such as `not synced` (SQL).
+    low, high: only records whose first key column is >= low and < high; canonical texts of an integer. Asked only of a
+    `DivisibleSide`.
     """
 
     since: int | None = None
     where: str | None = None
+    low: str | None = None
+    high: str | None = None
 
 
 EVERYTHING = Scope()
@@ -121,6 +127,36 @@ class HashingSide(Side, Protocol):
 
     def hash_sum(self, projection: Projection) -> HashSum | None:
         """Count and hash sum of every record; None where that is not certain or a key may repeat."""
+
+
+@runtime_checkable
+class DivisibleSide(Side, Protocol):
+    """A side that can be read a range of keys at a time, each range costing about as much as it holds."""
+
+    def cut(self, projection: Projection, pieces: int) -> list[str]:
+        """Canonical texts of the first key column that divide the records into about equal pieces, growing.
+
+        Empty where ranges can't be asked for: the first key column is no integer, or no index begins with it.
+        """
+
+
+@runtime_checkable
+class RunningSide(Side, Protocol):
+    """A side that knows of transactions whose writes are not visible yet."""
+
+    def oldest_running_us(self) -> int | None:
+        """When the oldest transaction that is still running began, by the system's clock.
+
+        None where nothing runs. Raises nothing: where it can't be seen, None too.
+        """
+
+
+def provides(side: object, port: type[Port]) -> TypeGuard[Port]:
+    """Whether a side can do what a port adds to `Side`, without a connection.
+
+    isinstance would ask the side for its properties too, before Python 3.12; some of them need to look.
+    """
+    return all(callable(getattr(side, name, None)) for name in vars(port) if not name.startswith("_"))
 
 
 @dataclass(frozen=True, slots=True)

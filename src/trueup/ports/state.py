@@ -1,15 +1,16 @@
-"""Our own state: the ledger, and the archive of runs, cursors, cases and dead letters."""
+"""Our own state: the ledger, and the archive of runs, cursors, cases, dead letters and workers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.letter import DeadLetter
+from trueup.model.presence import Presence
 from trueup.model.row import Baseline, Claim, Finish, Row
-from trueup.model.run import Run
+from trueup.ports.cases import Cases
+from trueup.ports.runs import Runs
 
 
 class Ledger(Protocol):
@@ -101,36 +102,31 @@ class DeadLetters(Protocol):
 
     def count_letters(self, source: str | None = None) -> int: ...  # noqa: D102
 
+    def letter(self, number: int) -> DeadLetter | None:
+        """The letter with this number, or None where there is none."""
+
+    def refuse_letter(self, number: int, status: int, reason: str) -> None:
+        """Says why a letter was refused again when it was read again; nothing where it is gone."""
+
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""
 
 
-class Archive(DeadLetters, Protocol):
-    """Runs, cursors, cases and dead letters."""
+class Presences(Protocol):
+    """Who is at work in this store."""
 
-    def open_run(self, run: Run) -> Run:
-        """Stores a run that begins and gives it its number."""
+    def beat(self, presence: Presence) -> None:
+        """Says that this worker lives now, by the store's clock; forgets those that have long been silent."""
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
-        """Stores how it ended and, in the same transaction, moves cursors (by name)."""
+    def leave(self, name: str) -> None:
+        """Says that this worker is gone; nothing where it is not known."""
 
-    def runs(self, pair: str, limit: int = 20) -> list[Run]:
-        """The newest runs first."""
+    def presences(self) -> list[Presence]:
+        """Everybody who did not take their leave, silent ones included, by start and name."""
 
-    def cursor(self, name: str) -> int | None:
-        """A cursor's value, or None where it was never moved. The pair's own name: how far its sweep is complete."""
 
-    def open_cases(self, cases: Sequence[Case]) -> int:
-        """Opens cases; an open case about the same question is refreshed instead. Answers how many are new."""
-
-    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
-        """Closes the open cases about these records, with the reason."""
-
-    def cases(self, pair: str, *, open_only: bool = True, limit: int | None = None) -> list[Case]:
-        """Cases, oldest first."""
-
-    def count_cases(self, pair: str) -> int:
-        """How many cases wait for a person."""
+class Archive(Runs, Cases, DeadLetters, Presences, Protocol):
+    """Runs with their cursors and plans, cases, dead letters and workers."""
 
     def close(self) -> None:
         """Gives back connections."""

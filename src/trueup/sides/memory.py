@@ -105,9 +105,21 @@ class Memory:
         if scope.where is not None:
             chosen = self._condition(scope.where)
             rows = [row for row in rows if chosen(self._natural(row))]
+        if scope.low is not None or scope.high is not None:
+            rows = [row for row in rows if _within(self._text(row, projection.key[0]), scope)]
         if scope.since is not None:
             rows = self._since(rows, projection, scope.since)
         return slices(rows, lambda some: self._batch(some, projection))
+
+    def cut(self, projection: Projection, pieces: int) -> list[str]:
+        """Where to divide the rows into equal pieces."""
+        with self._lock:
+            texts = [self._text(row, projection.key[0]) for copies in self._rows.values() for row in copies]
+        if pieces < 2 or projection.key[0].kind.name != "integer" or not all(map(_integer, texts)):
+            return []
+        numbers = sorted({int(text) for text in texts if text is not None})
+        step = -(-len(numbers) // pieces)
+        return [str(number) for number in numbers[step::step]] if step else []
 
     def _since(self, rows: list[_Row], projection: Projection, since: int) -> list[_Row]:
         version = projection.version
@@ -329,3 +341,15 @@ def _with_key(key: tuple[str, ...], each: Any, row: Mapping[str, Any]) -> dict[s
 def _kinds(declared: Mapping[str, Kind], rows: Sequence[Mapping[str, Any]]) -> dict[str, Kind]:
     names = dict.fromkeys([*declared, *(name for row in rows for name in row)])
     return {name: declared[name] if name in declared else inferred(row.get(name) for row in rows) for name in names}
+
+
+def _integer(text: str | None) -> bool:
+    return text is None or text.lstrip("-").isdecimal()
+
+
+def _within(text: str | None, scope: Scope) -> bool:
+    """Whether a key is in the piece; a null key is in the first."""
+    if text is None:
+        return scope.low is None
+    above = scope.low is None or int(text) >= int(scope.low)
+    return above and (scope.high is None or int(text) < int(scope.high))

@@ -6,108 +6,137 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from trueup.model import budget as rules
-from trueup.model.budget import HEALTHY, Health, System
+from trueup.model import health as rules
+from trueup.model.allowance import Allowance, Said
+from trueup.model.budget import System
+from trueup.model.health import HEALTHY, Health, Kept
 from trueup.ports import Clock
 
 ALL = "*"
 OK_WRITTEN_US = 1_000_000
 _T = TypeVar("_T")
+# What is known now, and the store's time → an answer, and what is to be known.
+Rule = Callable[[Health, int], tuple[_T, Health]]
 
 
 class HealthBudgets(ABC):
     """The flow of every operation of the port `Budgets`, which see: load, let a rule judge, save."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock
+    @abstractmethod
+    def _change(self, name: str, rule: Rule[_T], *, durable: bool = False) -> _T:
+        """Saves the health that the rule answers, in one transaction; nothing where it is unchanged.
+
+        durable: it is on disk when this returns. What was spent need not be: to lose it with the machine's power
+        costs a few calls too many, and to wait for the disk would cost every call.
+        """
 
     @abstractmethod
-    def _change(self, name: str, rule: Callable[[Health], tuple[_T, Health]]) -> _T:
-        """Saves the health that the rule answers, in one transaction; nothing where it is unchanged."""
+    def _known(self, names: Sequence[str]) -> dict[str, Health]:
+        """What is known of these systems; of one that is not in the answer nothing is."""
 
     @abstractmethod
-    def _load(self, name: str) -> Health:
-        """What is known of a system."""
+    def _now_us(self) -> int:
+        """The store's clock."""
 
     @abstractmethod
     def names(self) -> list[str]:
         """Systems of which anything is known."""
 
-    def _now_us(self) -> int:
-        return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()
-
     def take(self, system: System, cost: float, *, urgent: bool, call: str, call_us: int) -> int:
         """Spends if it may; answers the microseconds to wait, 0 where it was granted."""
-        if not system.limits and system.concurrency is None:
+        if not system.counted and self.health(system.name).free:
             return 0
-        now_us = self._now_us()
         return self._change(
             system.name,
-            lambda health: rules.spend(system, health, cost, now_us, urgent=urgent, call=call, call_us=call_us),
+            lambda health, now_us: rules.spend(system, health, cost, now_us, urgent=urgent, call=call, call_us=call_us),
         )
 
     def ended(self, name: str, call: str) -> None:
         """A call under way came to its end."""
-        self._change(name, lambda health: (None, rules.ended(health, call) if call in health.calls else health))
+        self._change(name, lambda health, _: (None, rules.ended(health, call)))
+
+    def answered(self, system: System, call: str, *, extra: float, urgent: bool, said: Said | None) -> None:
+        """A call came to its end, and its answer told more. extra: cost beyond what was taken. said: what is left."""
+
+        def rule(health: Health, now_us: int) -> tuple[None, Health]:
+            return None, rules.answered(system, health, call, now_us, extra=extra, urgent=urgent, said=said)
+
+        self._change(system.name, rule)
 
     def failed(self, name: str, reason: str, pause_us: int | None = None) -> Health:
         """The system is in trouble: it is paused, for what it asked or ever longer."""
 
-        def rule(health: Health) -> tuple[Health, Health]:
-            after = rules.failed(health, self._now_us(), reason, pause_us=pause_us)
+        def rule(health: Health, now_us: int) -> tuple[Health, Health]:
+            after = rules.failed(health, now_us, reason, pause_us=pause_us)
             return after, after
 
         return self._change(name, rule)
 
     def succeeded(self, name: str) -> None:
         """A call worked: the system is back. Written at most once a second where nothing else is new."""
-        now_us = self._now_us()
-        health = self._load(name)
-        if health.probes or now_us - health.ok_at_us > OK_WRITTEN_US:
-            self._change(name, lambda found: (None, rules.succeeded(found, now_us)))
+        health = self.health(name)
+        if health.probes or self._now_us() - health.ok_at_us > OK_WRITTEN_US:
+            self._change(name, lambda found, now_us: (None, rules.succeeded(found, now_us)))
 
     def probe(self, name: str, for_us: int) -> bool:
         """Whether the caller is the one that finds out whether the system is back."""
-        return self._change(name, lambda health: rules.probe(health, self._now_us(), for_us))
+        return self._change(name, lambda health, now_us: rules.probe(health, now_us, for_us))
 
-    def pause(self, name: str, reason: str) -> None:
-        """A person pauses the system (`*`: all of them) until `resume`."""
-        self._change(name, lambda health: (None, replace(health, by_person=True, reason=reason)))
+    def pause(self, name: str, reason: str, by: str = "") -> None:
+        """A person pauses the system (`*`: all of them) until `resume`. by: who."""
+
+        def rule(health: Health, _: int) -> tuple[None, Health]:
+            return None, replace(health, by_person=True, reason=reason, by=by)
+
+        self._change(name, rule, durable=True)
 
     def resume(self, name: str) -> None:
         """Ends a pause, whoever began it; `*` ends every pause."""
         for each in self.names() if name == ALL else [name]:
-            self._change(
-                each, lambda health: (None, rules.succeeded(replace(health, by_person=False), health.ok_at_us))
-            )
+            self._change(each, lambda health, _: (None, rules.resumed(health)), durable=True)
 
     def health(self, name: str) -> Health:
         """What is known of the system; paused by a person where `*` is."""
-        everything = self._load(ALL)
-        health = self._load(name)
-        return replace(health, by_person=True, reason=everything.reason) if everything.by_person else health
+        return self.healths([name])[name]
+
+    def healths(self, names: Sequence[str]) -> dict[str, Health]:
+        """What is known of each of these systems, as `health` says it."""
+        known = self._known([*names, ALL])
+        everything = known.get(ALL, HEALTHY)
+        return {name: _under(everything, known.get(name, HEALTHY)) for name in names}
+
+
+def _under(everything: Health, health: Health) -> Health:
+    if not everything.by_person:
+        return health
+    return replace(health, by_person=True, everything=True, reason=everything.reason, by=everything.by)
 
 
 class MemoryBudgets(HealthBudgets):
     """Budgets of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        super().__init__(clock)
+        self._clock = clock
         self._lock = threading.RLock()
         self._health: dict[str, Health] = {}
 
-    def _change(self, name: str, rule: Callable[[Health], tuple[_T, Health]]) -> _T:
+    def _change(self, name: str, rule: Rule[_T], *, durable: bool = False) -> _T:
         with self._lock:
-            answer, after = rule(self._load(name))
-            self._health[name] = after
+            before = self._health.get(name, HEALTHY)
+            answer, after = rule(before, self._now_us())
+            if after is not before:
+                self._health[name] = after
         return answer
 
-    def _load(self, name: str) -> Health:
-        return self._health.get(name, HEALTHY)
+    def _known(self, names: Sequence[str]) -> dict[str, Health]:
+        return {name: self._health[name] for name in names if name in self._health}
+
+    def _now_us(self) -> int:
+        return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()
 
     def names(self) -> list[str]:
         """Systems of which anything is known."""
@@ -115,15 +144,26 @@ class MemoryBudgets(HealthBudgets):
 
 
 def dump_health(health: Health) -> str:
-    """A health as JSON, for stores that keep it as text."""
-    return json.dumps(asdict(health), separators=(",", ":"))
+    """A health as JSON, for stores that keep it as text: only what differs from that of a system nobody called."""
+    kept = {name: value for name, value in asdict(health).items() if value != _NOTHING[name]}
+    return json.dumps(kept, separators=(",", ":"))
 
 
 def read_health(text: str) -> Health:
-    """The inverse of `dump_health`."""
-    kept = json.loads(text)
-    spent = {
-        int(period): {int(at): (both, low) for at, (both, low) in slices.items()}
-        for period, slices in kept.pop("spent").items()
-    }
-    return Health(**kept, spent=spent)
+    """The inverse of `dump_health`; what a newer version added is left out."""
+    kept: dict[str, Any] = {name: value for name, value in json.loads(text).items() if name in _NOTHING}
+    if "spent" in kept:
+        kept["spent"] = {
+            int(period): {int(at): (both, rest) for at, (both, rest) in slices.items()}
+            for period, slices in kept["spent"].items()
+        }
+    if "day" in kept:
+        kept["day"] = tuple(kept["day"])
+    if kept.get("allowance"):
+        kept["allowance"] = Allowance(**kept["allowance"])
+    if "kept" in kept:
+        kept["kept"] = Kept(**kept["kept"])
+    return Health(**kept)
+
+
+_NOTHING = asdict(HEALTHY)

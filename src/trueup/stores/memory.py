@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
 from trueup.errors import StateError
-from trueup.model.case import Case
 from trueup.model.ledger import claimable
 from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
+from trueup.model.presence import REMEMBERED_US, Presence
 from trueup.model.row import Row, State
-from trueup.model.run import Run
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger, Transaction
 from trueup.stores.history import ENTRIES_KEPT, Note
+from trueup.stores.memory_cases import MemoryCases
+from trueup.stores.memory_runs import MemoryRuns
 
 _T = TypeVar("_T")
 
@@ -218,6 +218,18 @@ class MemoryLetters:
         with self._letters_lock:
             return sum(source in (None, each.source) for each in self._letters)
 
+    def letter(self, number: int) -> DeadLetter | None:
+        """The letter with this number, or None."""
+        with self._letters_lock:
+            return next((each for each in self._letters if each.number == number), None)
+
+    def refuse_letter(self, number: int, status: int, reason: str) -> None:
+        """Says why a letter was refused again."""
+        with self._letters_lock:
+            self._letters = [
+                replace(each, status=status, reason=reason) if each.number == number else each for each in self._letters
+            ]
+
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""
         with self._letters_lock:
@@ -226,77 +238,35 @@ class MemoryLetters:
             return before - len(self._letters)
 
 
-class MemoryArchive(MemoryLetters):
-    """Runs, cursors, cases and dead letters of this process, gone when it ends."""
+class MemoryArchive(MemoryRuns, MemoryCases, MemoryLetters):
+    """Runs, cases, dead letters and workers of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        super().__init__()
-        self._clock = clock
-        self._lock = threading.RLock()
-        self._runs: dict[int, Run] = {}
-        self._cursors: dict[str, int] = {}
-        self._cases: dict[int, Case] = {}
-        self._open: dict[tuple[str, str], int] = {}
+        MemoryRuns.__init__(self, clock)
+        MemoryCases.__init__(self, clock)
+        MemoryLetters.__init__(self)
+        self._presences: dict[str, Presence] = {}
 
-    def open_run(self, run: Run) -> Run:
-        """Stores a run that begins and gives it its number."""
+    def beat(self, presence: Presence) -> None:
+        """Says that this worker lives now; forgets those that have long been silent."""
         with self._lock:
-            run = replace(run, number=len(self._runs) + 1)
-            self._runs[run.number] = run
-        return run
+            now_us = self._now_us()
+            known = self._presences.get(presence.name)
+            started_us = now_us if known is None else known.started_us
+            self._presences[presence.name] = replace(presence, started_us=started_us, beat_us=now_us)
+            silent = [name for name, each in self._presences.items() if each.beat_us < now_us - REMEMBERED_US]
+            for name in silent:
+                del self._presences[name]
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> None:
-        """Stores how it ended and moves cursors (by name)."""
+    def leave(self, name: str) -> None:
+        """Says that this worker is gone."""
         with self._lock:
-            self._runs[run.number] = run
-            self._cursors.update(cursors or {})
+            self._presences.pop(name, None)
 
-    def runs(self, pair: str, limit: int = 20) -> list[Run]:
-        """The newest runs first."""
+    def presences(self) -> list[Presence]:
+        """Everybody who did not take their leave, by start and name."""
         with self._lock:
-            return [run for _, run in sorted(self._runs.items(), reverse=True) if run.pair == pair][:limit]
-
-    def cursor(self, name: str) -> int | None:
-        """A cursor's value, or None where it was never moved."""
-        return self._cursors.get(name)
-
-    def open_cases(self, cases: Sequence[Case]) -> int:
-        """Opens cases; an open case about the same record is refreshed instead. Answers how many are new."""
-        with self._lock:
-            before = len(self._cases)
-            for case in cases:
-                number = self._open.setdefault((case.pair, case.key), len(self._cases) + 1)
-                asked = self._cases.get(number, case)
-                self._cases[number] = replace(
-                    case, number=number, opened_us=asked.opened_us, closed_us=None, closed=None
-                )
-            return len(self._cases) - before
-
-    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
-        """Closes the open cases about these records, with the reason."""
-        with self._lock:
-            found = [self._open.pop((pair, key)) for key in dict.fromkeys(keys) if (pair, key) in self._open]
-            for number in found:
-                self._cases[number] = replace(self._cases[number], closed_us=self._now_us(), closed=how)
-            return len(found)
-
-    def cases(self, pair: str, *, open_only: bool = True, limit: int | None = None) -> list[Case]:
-        """Cases, oldest first."""
-        with self._lock:
-            found = [
-                case
-                for case in self._cases.values()
-                if case.pair == pair and not (open_only and case.closed_us is not None)
-            ]
-        return sorted(found, key=lambda case: (case.opened_us, case.number))[:limit]
-
-    def count_cases(self, pair: str) -> int:
-        """How many cases wait for a person."""
-        with self._lock:
-            return sum(of_pair == pair for of_pair, _ in self._open)
+            return sorted(self._presences.values(), key=lambda each: (each.started_us, each.name))
 
     def close(self) -> None:
         """Nothing to give back."""
-
-    def _now_us(self) -> int:
-        return time.time_ns() // 1_000 if self._clock is None else self._clock.now_us()

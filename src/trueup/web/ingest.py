@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -20,12 +20,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from trueup.engine.records import Records
-from trueup.errors import ConfigError, EventRefused, HandlerError, SchemaError, TrueupError
-from trueup.events.webhook import Delivery, Source
-from trueup.model.canonical import is_odd
-from trueup.model.change import Change, Origin, count_outcomes
-from trueup.model.event import Event
+from trueup.deliveries import changes_of
+from trueup.errors import ConfigError, EventRefused, TrueupError
+from trueup.events.webhook import Source
+from trueup.model.change import Change, count_outcomes
 from trueup.model.letter import BODY_KEPT, DeadLetter
 from trueup.project import Project
 
@@ -71,37 +69,6 @@ def _named(project: Project, sources: Iterable[Source]) -> dict[str, Source]:
             project.find(pair)
         named[source.name] = source
     return named
-
-
-def changes_of(project: Project, delivery: Delivery) -> list[Change]:
-    """The changes that a delivery offers; EventRefused (422) where one is about no record that could exist."""
-    changes = []
-    for at, event in enumerate(delivery.events):
-        try:
-            change = _storable(project.find(event.pair).records, event)
-        except (ConfigError, SchemaError, HandlerError) as error:
-            raise EventRefused(error.message, status=422, authentic=True, hint=error.hint) from error
-        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
-            raise EventRefused(
-                f"pair {event.pair}: a value of the event is none that could be stored.", status=422, authentic=True
-            ) from None
-        if delivery.id is not None:
-            part = f"#{at}" if at else ""
-            change = replace(change, delivery=f"{delivery.source}/{delivery.id}{part}")
-        changes.append(change)
-    return changes
-
-
-def _storable(records: Records, event: Event) -> Change:
-    """The change of an event; ValueError where its key is odd or its text is none that every store can hold."""
-    change = records.change_of(event.values, deleted=event.deleted, origin=Origin.EVENT)
-    if any(is_odd(part, asked.kind) for part, asked in zip(change.key_parts, records.authority.key, strict=True)):
-        raise ValueError("odd key")
-    # Half a surrogate pair is legal JSON, but has no UTF-8; a NUL is legal text, but not in PostgreSQL.
-    f"{change.key}{change.action}{change.payload}".encode()
-    if "\0" in change.action:
-        raise ValueError("NUL")
-    return change
 
 
 @dataclass

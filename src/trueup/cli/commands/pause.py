@@ -21,7 +21,7 @@ def pause(context: typer.Context, system: Name = None, everything: All = False, 
 
     with opened(context) as project:
         name = _chosen(project.systems(), system, everything)
-        project.budgets.pause(name, reason)
+        project.budgets.pause(name, reason, _person())
     say(f"{'everything' if name == ALL else name} is paused: trueup resume {'--all' if name == ALL else name}")
     return 0
 
@@ -35,6 +35,17 @@ def resume(context: typer.Context, system: Name = None, everything: All = False)
         project.budgets.resume(name)
     say(f"{'everything' if name == ALL else name} goes on")
     return 0
+
+
+def _person() -> str:
+    """Who pauses, as the machine knows them."""
+    import getpass  # noqa: PLC0415
+    import socket  # noqa: PLC0415
+
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return f"somebody@{socket.gethostname()}"
 
 
 def _chosen(known: list[str], system: str | None, everything: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trueup.cli.commands._project import opened
-from trueup.cli.commands.worker import Grace, Quiet, Threads
+from trueup.cli.commands.worker import Every, Grace, JsonLines, Quiet, Threads
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,16 +23,18 @@ def serve(
     context: typer.Context,
     host: Host = "127.0.0.1",
     port: Port = 8484,
-    threads: Threads = 2,
+    threads: Threads = None,
     grace: Grace = 20.0,
     quiet: Quiet = False,
+    every: Every = 10.0,
+    json: JsonLines = False,
 ) -> int:
     """Take webhooks at /events/SOURCE and work what is due, until SIGTERM or Ctrl-C.
 
     A stop refuses new requests, lets what has begun come to its end, and then ends.
     """
-    from trueup.cli.service import Service  # noqa: PLC0415
-    from trueup.cli.terminal import say  # noqa: PLC0415
+    from trueup.cli.service import Service, display  # noqa: PLC0415
+    from trueup.cli.watch import Watch  # noqa: PLC0415
 
     try:
         import uvicorn  # noqa: PLC0415
@@ -42,7 +44,8 @@ def serve(
         raise ConfigError(f"{error.name} is not installed.", hint="Install it: pip install 'trueup[web]'") from None
     with opened(context) as project:
         working = project.worker(threads=threads)
-        service = Service(grace_s=grace, quiet=quiet)
+        watch = Watch(project, list(project.pairs))
+        shown = display(watch, quiet=quiet, json=json, every_s=every)
         config = uvicorn.Config(app(project, project.sources.values()), host=host, port=port, log_level="warning")
         server = uvicorn.Server(config)
 
@@ -51,15 +54,15 @@ def serve(
             listening.start()
             try:
                 _wait_until_started(server, listening, host, port)
-                if not quiet:
-                    names = ", ".join(project.sources) or "no sources"
-                    say(f"listening on http://{host}:{_port(server, port)}/events/… ({names})")
-                working.serve(stop, service.ended)
+                url = f"http://{host}:{_port(server, port)}/events/"
+                names = ", ".join(project.sources) or "no sources"
+                shown.tell(f"listening on {url}… ({names})", listening=url, sources=list(project.sources))
+                working.serve(stop, watch.ended)
             finally:
                 server.should_exit = True
                 listening.join()
 
-        return service.run(work)
+        return Service(shown, grace_s=grace).run(work)
 
 
 def _wait_until_started(server: uvicorn.Server, thread: threading.Thread, host: str, port: int) -> None:

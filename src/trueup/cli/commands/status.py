@@ -14,13 +14,22 @@ def status(context: typer.Context, pairs: Pairs = None, json: Json = False) -> i
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from trueup.cli import report_text  # noqa: PLC0415
+    from trueup.cli import letters_text, presence_text, report_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     with opened(context) as project:
         found = [pair.status() for pair in chosen(project, pairs)]
+        workers = project.workers()
+        letters = project.archive.count_letters()
     if json:
-        print_json({"pairs": [{**asdict(each), "exit_code": each.exit_code} for each in found]})
+        document = {
+            "pairs": [{**asdict(each), "exit_code": each.exit_code} for each in found],
+            "workers": presence_text.workers_json(workers, found[0].now_us),
+            "letters": letters,
+        }
+        print_json(document)
     else:
         report_text.show_status(found)
+        presence_text.show_workers(workers, found)
+        letters_text.mention(letters)
     return max(each.exit_code for each in found)

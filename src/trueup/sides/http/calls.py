@@ -9,17 +9,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx2
-import jmespath.exceptions
 
 from trueup.errors import SideError, Unreachable
+from trueup.model.budget import CallKind
 from trueup.model.canonical import parse_json
 from trueup.model.outcome import RateLimited
 from trueup.model.retry_after import http_date_us, retry_after_us
 from trueup.ports import Gate
 from trueup.sides.http.auth import Credentials
+
+if TYPE_CHECKING:
+    from trueup.sides.http.throttling import Throttled
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -85,27 +88,11 @@ class Answer:
         return SideError(said, hint="It does not accept this; its documentation says why.")
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
-    """Beside 429, what means *called too often*: statuses, or a JMESPath that is true of the body."""
-
-    statuses: frozenset[int] = frozenset()
-    expression: Any = None
-
-    def __call__(self, answer: Answer) -> bool:
-        """Whether this answer says so."""
-        if answer.status == TOO_MANY or answer.status in self.statuses:
-            return True
-        if self.expression is None:
-            return False
-        try:
-            return bool(self.expression.search(parse_json(answer.body)))
-        except (ValueError, RecursionError, jmespath.exceptions.JMESPathError):
-            return False
-
-
 class Calls:
-    """Calls to one system; safe to share between threads. gate: may be set until the first call."""
+    """Calls to one system; safe to share between threads. gate: may be set until the first call.
+
+    answer_max: bytes of an answer beyond which it is given up with SideError; None for any size.
+    """
 
     def __init__(
         self,
@@ -116,8 +103,10 @@ class Calls:
         timeout_s: float,
         at_once: int,
         throttled: Throttled,
+        answer_max: int | None = None,
     ) -> None:
         self.who, self.url = who, url
+        self._answer_max = answer_max
         self.gate: Gate | None = None
         self._headers, self.credentials, self._throttled = dict(headers), credentials, throttled
         self._timeout_s, self.at_once = timeout_s, at_once
@@ -133,24 +122,26 @@ class Calls:
         url: httpx2.URL,
         headers: Mapping[str, str] | None = None,
         body: str | None = None,
+        kind: CallKind | None = None,
     ) -> Answer:
-        """The answer, whatever its status.
+        """The answer, whatever its status. kind: what the budget takes the call for; by default by its method.
 
         Raises Unreachable where the call did not reach the system, Unanswered where it may have, RateLimited where
         the system asks for a pause. Reads are sent again: after a pause that the gate waits for, and once where the
         connection was lost.
         """
-        answer = self._send(method, url, headers or {}, body)
+        kind = kind or ("read" if method == "GET" else "write")
+        answer = self._send(method, url, headers or {}, body, kind)
         for _ in range(_REDIRECTS):
             target = answer.url.join(answer.headers.get("location", ""))
             if method != "GET" or not 300 <= answer.status < 400 or not same_origin(target, self.url):
                 break
-            answer = self._send(method, target, headers or {}, body)
+            answer = self._send(method, target, headers or {}, body, kind)
         return answer
 
     def get(self, url: httpx2.URL, call: str) -> Answer:
-        """A read that has to succeed."""
-        answer = self.send("GET", url)
+        """A page of a list, which has to be there."""
+        answer = self.send("GET", url, kind="list")
         if not answer.ok:
             raise answer.failure(call, self.credentials.advice)
         return answer
@@ -175,7 +166,9 @@ class Calls:
                 self._client = httpx2.Client(timeout=self._timeout_s)
             return self._client
 
-    def _send(self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: str | None) -> Answer:
+    def _send(
+        self, method: str, url: httpx2.URL, headers: Mapping[str, str], body: str | None, kind: CallKind
+    ) -> Answer:
         for renewed in (False, True):
             proof = self.credentials.headers(self._connected())
             request = self._connected().build_request(
@@ -184,17 +177,17 @@ class Calls:
                 headers={"Accept": "application/json", **self._headers, **proof, **headers},
                 content=None if body is None else body.encode(),
             )
-            answer = self._patiently(request)
+            answer = self._patiently(request, kind)
             if answer.status != 401 or renewed or not self.credentials.refused(proof):
                 break
         return answer
 
-    def _patiently(self, request: httpx2.Request) -> Answer:
+    def _patiently(self, request: httpx2.Request, kind: CallKind) -> Answer:
         reading = request.method == "GET"
         lost = False
         for left in reversed(range(_ASKED_AGAIN)):
             if self.gate is not None:
-                self.gate.enter()
+                self.gate.enter(kind)
             try:
                 return self._once(request)
             except RateLimited:
@@ -219,8 +212,9 @@ class Calls:
         said = http_date_us(answer.headers.get("date"))
         if said is not None and "age" not in answer.headers:
             self._clock = said, time.monotonic()
-        status = TOO_MANY if self._throttled(answer) else answer.status
-        self._leave(status, answer.headers)
+        throttled = self._throttled(answer.status, answer.headers, answer.body)
+        status = TOO_MANY if throttled else answer.status
+        self._leave(status, answer.headers, used_up=throttled == "used up")
         if status == TOO_MANY:
             now_us = time.time_ns() // 1_000 if said is None else said
             pause_us = retry_after_us(answer.headers.get("retry-after"), now_us)
@@ -231,8 +225,13 @@ class Calls:
         ends = time.monotonic() + self._timeout_s
         response = self._connected().send(request, stream=True)
         try:
-            parts = []
+            parts, size = [], 0
             for part in response.iter_bytes():
+                size += len(part)
+                if self._answer_max is not None and size > self._answer_max:
+                    raise SideError(
+                        f"{self.who} answered more than {self._answer_max:,} bytes.", hint="Let it answer less."
+                    )
                 # The client's own limit is for each wait: a body that drips would never meet it.
                 if time.monotonic() > ends:
                     raise httpx2.ReadTimeout("the answer took too long", request=request)
@@ -241,9 +240,9 @@ class Calls:
             response.close()
         return Answer(self.who, response.status_code, response.headers, b"".join(parts), request.url)
 
-    def _leave(self, status: int | None, headers: Mapping[str, str]) -> None:
+    def _leave(self, status: int | None, headers: Mapping[str, str], *, used_up: bool = False) -> None:
         if self.gate is not None:
-            self.gate.leave(status, headers)
+            self.gate.leave(status, headers, used_up=used_up)
 
     def _in_our_words(self, error: httpx2.RequestError) -> Unreachable:
         if isinstance(error, _UNSENT):

@@ -196,7 +196,7 @@ class _ByPage(_Walk):
         self.short = False
 
     def answer(self, url: httpx2.URL) -> Answer | None:
-        answer = self.calls.send("GET", url)
+        answer = self.calls.send("GET", url, kind="list")
         # Some say that a page after the last does not exist.
         if answer.status == 404 and self.number > self.paging.first_page:
             return None

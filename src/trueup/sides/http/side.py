@@ -10,17 +10,18 @@ import httpx2
 
 from trueup.environment import expand
 from trueup.errors import ConfigError
-from trueup.model.budget import System
+from trueup.model.budget import CallKind, System
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Gate, Scope, Write, Written
 from trueup.sides import scanning
 from trueup.sides.http.auth import Auth, Basic, credentials_of
 from trueup.sides.http.bulk import Bulk, BulkWriter
-from trueup.sides.http.calls import Calls, Throttled
+from trueup.sides.http.calls import Calls
 from trueup.sides.http.mapping import Pick, Shape, Wrapping, address, check_template, compiled
 from trueup.sides.http.paging import Listing, Paging, Style
 from trueup.sides.http.read import ByKey, Reader
+from trueup.sides.http.throttling import Throttled, When
 from trueup.sides.http.write import Methods, Writer
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Http:
     answer has one result a record, and its status.
 
     timeout_s: for a call, at most; it has to fit into the pair's lease. at_once: calls at a time. throttled_when:
-    statuses, or a JMESPath into the body, that mean *too often*. gate: the door to the system; may be set later.
+    what means *too often* beside 429: a status, a JMESPath into the body, a table of status, header, body and
+    used_up (then it is the day's quota), or several of these. gate: the door to the system; may be set later.
     system: what `project.system` answered: the system whose budget and pauses hold for every call.
     """
 
@@ -97,7 +99,7 @@ class Http:
         bulk_size: int = 100,
         timeout_s: float = 10.0,
         at_once: int = 4,
-        throttled_when: str | int | Iterable[int] | None = None,
+        throttled_when: When | Iterable[When] | None = None,
         gate: Gate | None = None,
         system: System | None = None,
         label: str | None = None,
@@ -108,10 +110,10 @@ class Http:
         self.key = (key,) if isinstance(key, str) else tuple(key)
         self.version = version
         self.label = label or list_url.path.rstrip("/").rpartition("/")[2] or list_url.host
-        self._changed_param, self._etag = changed_param, etag
+        self._changed_param, self._etag, self._answers = changed_param, etag, answers_with_record
         who = f"{self.label} at {list_url.host}"
         self._calls = Calls(
-            who, list_url, _sent(headers), credentials_of(auth), timeout_s, at_once, _throttled(throttled_when)
+            who, list_url, _sent(headers), credentials_of(auth), timeout_s, at_once, Throttled.of(throttled_when)
         )
         self._calls.gate = gate
         self._wrapping = Wrapping(who, items, item)
@@ -159,6 +161,11 @@ class Http:
             version_index=self._changed_param is not None,
             precondition="system" if guarded else "read",
         )
+
+    @property
+    def calls_of_put(self) -> tuple[CallKind, ...]:
+        """The calls that one put takes at most, for a forecast: a read before, the write, and a read after."""
+        return ("read", "write") if self._answers else ("read", "write", "read")
 
     def describe(self) -> Description:
         """Declared columns, then those of the first page, which is asked for once."""
@@ -228,9 +235,3 @@ def _sent(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 def _bulk_url(template: str, base: str) -> httpx2.URL:
     return httpx2.URL(address(expand(check_template(template, (), "bulk_url"), "bulk_url"), base))
-
-
-def _throttled(when: str | int | Iterable[int] | None) -> Throttled:
-    if isinstance(when, str):
-        return Throttled(expression=compiled(when, "throttled_when"))
-    return Throttled(frozenset((when,) if isinstance(when, int) else when or ()))

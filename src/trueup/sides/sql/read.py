@@ -17,6 +17,7 @@ from trueup.model.columns import delivered
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.ports import Scope
 from trueup.sides.scanning import schema_of
+from trueup.sides.sql import ranges
 from trueup.sides.sql.dialects import VERSION, Dialect, Raw, Reading, Stored
 from trueup.sides.sql.inspect import Inspected, Known
 from trueup.sides.sql.spelling import TEXTUAL
@@ -87,6 +88,7 @@ def scan(
     schema = schema_of(of.projection)
     selected, at = _selected(of)
     conditions = [f"({of.dialect.verbatim(scope.where)})"] if scope.where else []
+    conditions.append(ranges.condition(of, scope))
     order = ""
     binds: list[Any] = []
     if scope.since is not None:

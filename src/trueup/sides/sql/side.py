@@ -19,6 +19,7 @@ from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
 from trueup.sides.sql import digest as digesting
 from trueup.sides.sql import examine as examining
+from trueup.sides.sql import ranges
 from trueup.sides.sql import read as reading
 from trueup.sides.sql import write as writing
 from trueup.sides.sql.dialects import Dialect
@@ -131,6 +132,21 @@ class Sql:
         of = self._selection(projection)
         with self._connection() as connection:
             return digesting.hash_sum(connection, of)
+
+    def cut(self, projection: Projection, pieces: int) -> list[str]:
+        """Where to divide the table, by walking the index of its key."""
+        of = self._selection(projection)
+        with self._connection() as connection:
+            return ranges.cut(connection, of, pieces)
+
+    def oldest_running_us(self) -> int | None:
+        """When the oldest transaction began that still runs in this database and that we may see."""
+        sql = self._dialect.oldest_running
+        if sql is None:
+            return None
+        with self._connection() as connection:
+            found = connection.exec_driver_sql(sql).scalar()
+        return None if found is None else int(found)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
         """The records with these key texts."""

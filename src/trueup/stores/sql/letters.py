@@ -59,6 +59,17 @@ class SqlLetters:
         statement = f"SELECT count(*) FROM trueup_letter {where}"
         return int(self._storage.read(lambda session: session.execute(statement, asked).fetchone()[0]))
 
+    def letter(self, number: int) -> DeadLetter | None:
+        """The letter with this number, or None."""
+        statement = f"SELECT {_LETTER} FROM trueup_letter WHERE number = ?"
+        values = self._storage.read(lambda session: session.execute(statement, (number,)).fetchone())
+        return None if values is None else _letter(values)
+
+    def refuse_letter(self, number: int, status: int, reason: str) -> None:
+        """Says why a letter was refused again."""
+        statement = "UPDATE trueup_letter SET status = ?, reason = ? WHERE number = ?"
+        self._storage.write(lambda session: session.execute(statement, (status, reason, number)))
+
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""
 

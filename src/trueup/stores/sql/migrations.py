@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-SQLITE: Final[tuple[tuple[str, ...], ...]] = (
-    (
+from trueup.stores.sql.steps import Step
+
+SQLITE: Final[tuple[Step, ...]] = (
+    Step(
         """
         CREATE TABLE trueup_row (
             id INTEGER PRIMARY KEY,
@@ -109,7 +111,7 @@ SQLITE: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE INDEX trueup_case_pair ON trueup_case (pair, opened_us, number)",
         "CREATE UNIQUE INDEX trueup_case_open ON trueup_case (pair, key) WHERE closed_us IS NULL",
     ),
-    (
+    Step(
         "CREATE TABLE trueup_system (name TEXT PRIMARY KEY, health TEXT NOT NULL) WITHOUT ROWID",
         "CREATE TABLE trueup_delivery (delivery TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
         "CREATE INDEX trueup_delivery_at ON trueup_delivery (at)",
@@ -129,5 +131,136 @@ SQLITE: Final[tuple[tuple[str, ...], ...]] = (
         )
         """,
         "CREATE INDEX trueup_letter_source ON trueup_letter (source, number)",
+    ),
+    Step(
+        """
+        CREATE TABLE trueup_worker (
+            name TEXT PRIMARY KEY,
+            host TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            threads INTEGER NOT NULL,
+            pairs TEXT NOT NULL,
+            stays INTEGER NOT NULL,
+            ended INTEGER NOT NULL,
+            started_us INTEGER NOT NULL,
+            beat_us INTEGER NOT NULL
+        ) WITHOUT ROWID
+        """,
+    ),
+    Step(
+        """
+        CREATE TABLE trueup_slot (
+            pair TEXT PRIMARY KEY,
+            run INTEGER NOT NULL DEFAULT 0,
+            owner TEXT NOT NULL DEFAULT '',
+            fence INTEGER NOT NULL DEFAULT 0,
+            lease_until INTEGER NOT NULL DEFAULT 0,
+            refusals INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE trueup_piece (
+            run INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            low TEXT,
+            high TEXT,
+            state TEXT NOT NULL,
+            counts TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            fence INTEGER NOT NULL,
+            lease_until INTEGER NOT NULL,
+            PRIMARY KEY (run, number)
+        ) WITHOUT ROWID
+        """,
+        # The first open piece is found without passing over all that are done.
+        "CREATE INDEX trueup_piece_open ON trueup_piece (run, number) WHERE state = 'open'",
+        """
+        CREATE TABLE trueup_suspect (
+            run INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            PRIMARY KEY (run, key)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE trueup_item (
+            run INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            state TEXT NOT NULL,
+            drift TEXT NOT NULL,
+            verdict TEXT NOT NULL,
+            removes INTEGER NOT NULL,
+            action TEXT NOT NULL,
+            version INTEGER,
+            authority_digest TEXT,
+            replica_digest TEXT,
+            revision INTEGER NOT NULL,
+            authority TEXT,
+            replica TEXT,
+            fields TEXT NOT NULL,
+            PRIMARY KEY (run, key)
+        )
+        """,
+        "CREATE INDEX trueup_item_state ON trueup_item (run, state, key)",
+        "ALTER TABLE trueup_run ADD COLUMN done TEXT NOT NULL DEFAULT '[]'",
+        "ALTER TABLE trueup_run ADD COLUMN memo TEXT NOT NULL DEFAULT '{}'",
+        "ALTER TABLE trueup_run ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0",
+        "CREATE INDEX trueup_run_kept ON trueup_run (ended_us) WHERE forgotten = 0",
+        "ALTER TABLE trueup_schema ADD COLUMN needs INTEGER NOT NULL DEFAULT 0",
+    ),
+    Step(
+        "ALTER TABLE trueup_case ADD COLUMN authority_digest TEXT",
+        "ALTER TABLE trueup_case ADD COLUMN replica_digest TEXT",
+        "ALTER TABLE trueup_case ADD COLUMN authority_version INTEGER",
+        "ALTER TABLE trueup_case ADD COLUMN changed_us INTEGER",
+        "ALTER TABLE trueup_case ADD COLUMN agreed_us INTEGER",
+        "ALTER TABLE trueup_case ADD COLUMN revision INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE trueup_case ADD COLUMN assignee TEXT",
+        "ALTER TABLE trueup_case ADD COLUMN due_us INTEGER",
+        # Closed cases stay for ever; the open ones are found without passing over them.
+        "CREATE INDEX trueup_case_waits ON trueup_case (pair, opened_us, number) WHERE closed_us IS NULL",
+        "CREATE INDEX trueup_case_key ON trueup_case (pair, key, opened_us, number)",
+        """
+        CREATE TABLE trueup_comment (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            about INTEGER NOT NULL,
+            person TEXT NOT NULL,
+            text TEXT NOT NULL,
+            at_us INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_comment_about ON trueup_comment (about, number)",
+        """
+        CREATE TABLE trueup_decision (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            about INTEGER NOT NULL,
+            choice TEXT NOT NULL,
+            person TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            shown TEXT NOT NULL,
+            edited TEXT,
+            until_us INTEGER,
+            state TEXT NOT NULL,
+            note TEXT NOT NULL,
+            at_us INTEGER NOT NULL,
+            lease_until INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_decision_about ON trueup_decision (about, number)",
+        """
+        CREATE TABLE trueup_acceptance (
+            pair TEXT NOT NULL,
+            key TEXT NOT NULL,
+            authority_digest TEXT,
+            replica_digest TEXT,
+            fields TEXT NOT NULL,
+            person TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            until_us INTEGER NOT NULL,
+            at_us INTEGER NOT NULL,
+            about INTEGER NOT NULL,
+            PRIMARY KEY (pair, key)
+        ) WITHOUT ROWID
+        """,
     ),
 )

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from trueup.errors import StateError
 from trueup.ports import Clock
 from trueup.stores.sql.migrations import SQLITE as MIGRATIONS
+from trueup.stores.sql.steps import check_needs, needs
 
 BUSY_S: Final = 10.0
 _T = TypeVar("_T")
@@ -37,10 +38,15 @@ class SqliteFile:
     create: whether the file may be created. Raises StateError.
     """
 
+    # There is one writer, and so no row to hold.
+    for_update = ""
+    skip_locked = ""
+
     def __init__(self, path: Path, *, create: bool = True, durable: bool = True, busy_s: float = BUSY_S) -> None:
         self.path = path
         self._mode = "rwc" if create else "rw"
-        self._durable, self._busy_s = durable, busy_s
+        self._synchronous = f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
+        self._busy_s = busy_s
         self._idle: list[sqlite3.Connection] = []
         self._all: list[sqlite3.Connection] = []
         self._pool = threading.Lock()
@@ -69,9 +75,11 @@ class SqliteFile:
             self._give_back(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """A connection in a transaction that nobody else writes beside; committed at the end of the block."""
         with self._writer, self.reading() as connection:
+            if not durable:
+                connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -80,15 +88,18 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                if not durable:
+                    connection.execute(self._synchronous)
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """What `work` answers; every statement sees the latest commit."""
         with self.reading() as connection:
             return work(connection)
 
-    def write(self, work: Callable[[sqlite3.Connection], _T], *, repeatable: bool = True) -> _T:
+    def write(self, work: Callable[[sqlite3.Connection], _T], *, repeatable: bool = True, durable: bool = True) -> _T:
         """What `work` answers in one transaction; a file is not lost as a server is, so nothing is repeated."""
-        with self.writing() as connection:
+        with self.writing(durable=durable) as connection:
             return work(connection)
 
     def inserted(self, session: sqlite3.Connection, statement: str, parameters: Sequence[Any]) -> int:
@@ -157,7 +168,7 @@ class SqliteFile:
             cached_statements=512,
         )
         try:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
+            connection.execute(self._synchronous)
             connection.execute("PRAGMA cache_size = -16000")
         except BaseException:
             connection.close()
@@ -178,15 +189,19 @@ class SqliteFile:
                 time.sleep(0.01)
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        if self._steps_done(connection) == len(MIGRATIONS):
+        if self._steps_done(connection) >= len(MIGRATIONS):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("CREATE TABLE IF NOT EXISTS trueup_schema (step INTEGER PRIMARY KEY, at INTEGER)")
-            for step in range(self._steps_done(connection), len(MIGRATIONS)):
-                for statement in MIGRATIONS[step]:
+            done = self._steps_done(connection)
+            for number, step in enumerate(MIGRATIONS[done:], done + 1):
+                for statement in step.statements:
                     connection.execute(statement)
-                connection.execute("INSERT INTO trueup_schema VALUES (?, ?)", (step + 1, time.time_ns() // 1_000))
+                now_us = time.time_ns() // 1_000
+                connection.execute("INSERT INTO trueup_schema (step, at) VALUES (?, ?)", (number, now_us))
+                if needed := needs(number, step):
+                    connection.execute("UPDATE trueup_schema SET needs = ? WHERE step = ?", (needed, number))
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -196,11 +211,8 @@ class SqliteFile:
         known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trueup_schema'").fetchone()
         done = connection.execute("SELECT max(step) FROM trueup_schema").fetchone()[0] if known else 0
         if done is not None and done > len(MIGRATIONS):
-            raise StateError(
-                f"{self.path}: this state store was written by a newer trueup "
-                f"(step {done}; this program knows {len(MIGRATIONS)}).",
-                hint="Upgrade trueup here too, or name another state store.",
-            )
+            needed = connection.execute("SELECT max(needs) FROM trueup_schema").fetchone()[0]
+            check_needs(str(self.path), needed, done, MIGRATIONS)
         return done or 0
 
     def _of_caller(self, caller: Any) -> sqlite3.Connection:

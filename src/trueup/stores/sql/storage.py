@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from trueup.ports import Clock
 
+ROWS_MAX: Final = 2**62
+_BATCH: Final = 500
 _T = TypeVar("_T")
 
 
@@ -21,13 +24,23 @@ class Session(Protocol):
 
 
 class Storage(Protocol):
-    """A database that holds our tables."""
+    """A database that holds our tables.
+
+    for_update, skip_locked: what ends a SELECT whose rows nobody else may change before the transaction ends; with
+    the second it passes over rows that another transaction has.
+    """
+
+    for_update: str
+    skip_locked: str
 
     def read(self, work: Callable[[Any], _T]) -> _T:
         """What `work` answers, given a session; every statement sees the latest commit."""
 
-    def write(self, work: Callable[[Any], _T], *, repeatable: bool = True) -> _T:
-        """The same in one transaction; repeatable: it does no harm if it is done twice."""
+    def write(self, work: Callable[[Any], _T], *, repeatable: bool = True, durable: bool = True) -> _T:
+        """The same in one transaction; repeatable: it does no harm if it is done twice.
+
+        durable: it is on disk when this returns; without, a crash of the machine (not of a program) may lose it.
+        """
 
     def inserted(self, session: Any, statement: str, parameters: Sequence[Any]) -> int:
         """The `number` that an INSERT gave its row."""
@@ -37,3 +50,27 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Gives back connections."""
+
+
+def marks(values: Sequence[Any]) -> str:
+    """A placeholder for each of the values."""
+    return ", ".join("?" * len(values))
+
+
+def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """As many at once as a statement takes placeholders."""
+    for start in range(0, len(values), _BATCH):
+        yield values[start : start + _BATCH]
+
+
+def as_json(value: Mapping[str, Any] | Sequence[Any] | None) -> str | None:
+    """As it is kept in a column of text."""
+    if value is None:
+        return None
+    plain = dict(value) if isinstance(value, Mapping) else list(value)
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def storable(text: str) -> str:
+    """The text without what no database takes: NUL, and halves of characters."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -48,6 +48,23 @@ class LetterContract:
         assert archive.drop_letters([]) == 0
         assert [letter.number for letter in archive.letters()] == [numbers[1]]
 
+    def test_a_letter_is_asked_for_by_its_number(self, archive: DeadLetters) -> None:
+        for at in (1, 2):
+            archive.keep_letter(replace(LETTER, received_us=at))
+        newest, oldest = archive.letters()
+        assert archive.letter(oldest.number) == oldest
+        assert archive.letter(newest.number) == newest
+        assert archive.letter(10_000) is None
+
+    def test_a_letter_that_is_refused_again_says_why_and_keeps_its_place(self, archive: DeadLetters) -> None:
+        for at in (1, 2, 3):
+            archive.keep_letter(replace(LETTER, received_us=at))
+        before = archive.letters()
+        archive.refuse_letter(before[1].number, 400, "The body is not JSON.")
+        archive.refuse_letter(10_000, 400, "Nobody is told.")
+        amended = replace(before[1], status=400, reason="The body is not JSON.")
+        assert archive.letters() == [before[0], amended, before[2]]
+
     def test_too_many_bytes_push_out_the_oldest_of_the_same_source(self, archive: DeadLetters) -> None:
         half = replace(LETTER, body=b"x" * (BYTES_KEPT // 2), size=BYTES_KEPT // 2)
         archive.keep_letter(replace(half, source="bank"))

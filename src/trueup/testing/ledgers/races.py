@@ -14,7 +14,7 @@ from trueup.testing.ledgers.driving import KEY, PAIR, Driven, Driver
 WORKERS = 8
 
 
-def _together(count: int, work: Callable[[int], object]) -> None:
+def together(count: int, work: Callable[[int], object]) -> None:
     """Runs `work` in threads that start at the same moment; raises what they raise."""
     barrier = threading.Barrier(count)
 
@@ -42,7 +42,7 @@ class RaceContract(Driven):
                     claimed.extend(claim.change.key for claim in claims)
                     assert all(on.finish(claim) for claim in claims)
 
-            _together(WORKERS, work)
+            together(WORKERS, work)
             assert Counter(claimed) == Counter(change.key for change in changes)
             assert on.ledger.counts(PAIR)["pending"] == 0
 
@@ -59,14 +59,14 @@ class RaceContract(Driven):
                     held.release()
                     assert on.finish(claim)
 
-        _together(WORKERS, work)
+        together(WORKERS, work)
 
     def test_offers_of_many_threads_leave_the_newest_wish(self, on: Driver) -> None:
         def work(number: int) -> None:
             for version in range(number + 1, 401, WORKERS):
                 on.offer(version, str(version))
 
-        _together(WORKERS, work)
+        together(WORKERS, work)
         row = on.row()
         assert (row.wish_version, row.wish_digest, row.high) == (400, "400", 400)
 
@@ -78,7 +78,7 @@ class RaceContract(Driven):
             def work(number: int, key: str = key) -> None:
                 outcomes.append(on.offer(number, str(number), key=key))
 
-            _together(WORKERS, work)
+            together(WORKERS, work)
             assert on.row(key).wish_version == WORKERS - 1
         assert len(outcomes) == 20 * WORKERS
 

@@ -73,9 +73,8 @@ def _judged(plan: Plan, here: Copies, there: Copies) -> tuple[DifferenceKind | N
 
 def _agreement(plan: Plan, key: str, here: Copies, there: Copies) -> Agreement:
     values, version = here[0]
-    if not there:
-        return Agreement(key, None, None, version, _action(plan, values))
-    return Agreement(key, plan.left.digest(values), plan.right.digest(there[0][0]), version, _action(plan, values))
+    right = plan.right.digest(there[0][0]) if there else None
+    return Agreement(key, plan.left.digest(values), right, version, _action(plan, values))
 
 
 def _action(plan: Plan, values: Values) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.errors import StateError, TrueupError
-from trueup.model.health import Health
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
+from trueup.model.health import Health
 from trueup.model.row import Baseline, Claim, Finish, Row
-from trueup.model.run import Run
 from trueup.testing.simulation.scheduler import Host, Killed
 
 if TYPE_CHECKING:
@@ -288,11 +287,6 @@ class BudgetsPort(StorePort):
 
 class ArchivePort(StorePort):
     """Runs, cursors and cases as one host reaches them."""
-
-    def open_run(self, run: Run) -> Run:
-        """See the port."""
-        opened: Run = self._wire.call("archive.open_run", lambda: self._wire.world.archive.open_run(run))
-        return opened
 
     def open_cases(self, cases: Sequence[Case]) -> int:
         """See the port."""

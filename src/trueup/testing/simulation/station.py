@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trueup.compare.result import Comparison
+from trueup.engine.comparing import Comparing
 from trueup.engine.records import Records
 from trueup.engine.run import Reconciliation, RunOptions
 from trueup.engine.worker import Worker
-from trueup.errors import SideError, StateError
+from trueup.errors import RunStopped, RunUnderWay, SideError, StateError
 from trueup.model.change import DELETE, Change
 from trueup.model.record import Payload
 from trueup.pair import ANY_ACTION, Handlers, declare
@@ -31,8 +32,8 @@ DROPPED = "dropped"
 class SimulatedRun(Reconciliation):
     """A real run, but for the join of its comparison, which a handful of records do not need DuckDB for."""
 
-    def _compared(self, replica: Side) -> Comparison:
-        return compare_plainly(self.pair.authority, replica, self.records.plan)
+    def _compared(self, left: Side, right: Side, comparing: Comparing, progress: Any) -> Comparison:
+        return compare_plainly(left, right, self.records.plan)
 
 
 class Station:
@@ -95,7 +96,7 @@ class Station:
                 self.records, self.ledger, self.archive, self.clock, self.worker(), run_options, self.chance
             )
             run.perform()
-        except (StateError, SideError) as error:
+        except (StateError, SideError, RunStopped, RunUnderWay) as error:
             story.tell(self.host.name, "gives up: {}", error)
         else:
             self.world.runs += 1

@@ -97,6 +97,8 @@ class Dialect(ABC):
     mark: ClassVar[str] = "%s"
     lock: ClassVar[str] = " FOR UPDATE"
     clock: ClassVar[str]
+    # A statement that answers when the oldest running transaction began; None where the engine does not show that.
+    oldest_running: ClassVar[str | None] = None
     # Types whose values may be dates that do not exist, such as 2023-00-10.
     zero_dates: ClassVar[frozenset[str]] = frozenset()
 

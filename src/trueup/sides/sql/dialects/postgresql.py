@@ -71,6 +71,13 @@ class PostgreSQL(Dialect):
 
     name = "postgresql"
     clock: ClassVar[str] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    # now() of a transaction is when it began, whether or not it has written yet. One that was prepared runs on too.
+    oldest_running: ClassVar[str | None] = """
+        SELECT (extract(epoch FROM min(began)) * 1000000)::bigint FROM (
+            SELECT xact_start AS began FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+            UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) AS running
+    """
 
     def engine(self, url: sa.URL) -> sa.Engine:
         """A pool of psycopg connections."""

@@ -98,6 +98,9 @@ class Database:
     patience_s: how long to wait for a server that went away, so that its restart is a pause and not an error.
     """
 
+    for_update = "FOR UPDATE"
+    skip_locked = "FOR UPDATE SKIP LOCKED"
+
     def __init__(self, address: Address, patience_s: float = PATIENCE_S) -> None:
         self.address = address
         self._patience_s = patience_s
@@ -153,9 +156,14 @@ class Database:
         """What `work` answers; it sees the latest commit with every statement."""
         return self.run(work)
 
-    def write(self, work: Callable[[Session], _T], *, repeatable: bool = True) -> _T:
-        """As `run`."""
-        return self.run(work, repeatable=repeatable)
+    def write(self, work: Callable[[Session], _T], *, repeatable: bool = True, durable: bool = True) -> _T:
+        """As `run`; without `durable` the commit does not wait for the disk."""
+
+        def hasty(session: Session) -> _T:
+            session.send("SET LOCAL synchronous_commit TO off")
+            return work(session)
+
+        return self.run(work if durable else hasty, repeatable=repeatable)
 
     def inserted(self, session: Session, statement: str, parameters: Sequence[Any]) -> int:
         """The number that an INSERT gave its row."""
@@ -234,11 +242,13 @@ class Database:
 
 
 # Every statement of ours finds its rows by an index. Without these the planner may, on a table whose size it
-# guesses wrong, read all of it. A commit that is acknowledged is on disk, whatever the server's default is.
-_SETTINGS: Final = """
+# guesses wrong, read all of it. A program that stands still in the middle of a transaction must not make others stand
+# still for ever. A commit that is acknowledged is on disk, whatever the server's default is.
+_SETTINGS: Final = f"""
     SELECT set_config('search_path', %s, false), set_config('enable_seqscan', 'off', false),
            set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
            set_config('jit', 'off', false),
+           set_config('lock_timeout', '{PATIENCE_S:.0f}s', false),
            CASE WHEN current_setting('synchronous_commit') = 'off'
                 THEN set_config('synchronous_commit', 'on', false) END
 """

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from trueup.errors import StateError
 from trueup.stores.sql.postgresql.address import Address
 from trueup.stores.sql.postgresql.database import Connection
+from trueup.stores.sql.steps import Step, check_needs, needs
 
 # Any number that no other program uses for an advisory lock: "trueup" in ASCII.
 _LOCK: Final = 0x747275657570
@@ -19,8 +19,8 @@ _LOCK: Final = 0x747275657570
 _LOCK_TIMEOUT: Final = "10s"
 
 # Run with the store's schema as search path. Keys compare by code point (COLLATE "C"), as in Python.
-STEPS: Final[tuple[tuple[str, ...], ...]] = (
-    (
+STEPS: Final[tuple[Step, ...]] = (
+    Step(
         # Numbers of records are given out in blocks (see `Numbers`) and never searched for.
         "CREATE SEQUENCE trueup_record AS bigint",
         """
@@ -142,15 +142,146 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         "CREATE INDEX trueup_letter_source ON trueup_letter (source, number)",
     ),
+    Step(
+        """
+        CREATE TABLE trueup_worker (
+            name text COLLATE "C" PRIMARY KEY,
+            host text NOT NULL,
+            pid bigint NOT NULL,
+            threads bigint NOT NULL,
+            pairs text NOT NULL,
+            stays bigint NOT NULL,
+            ended bigint NOT NULL,
+            started_us bigint NOT NULL,
+            beat_us bigint NOT NULL
+        )
+        """,
+    ),
+    Step(
+        """
+        CREATE TABLE trueup_slot (
+            pair text COLLATE "C" PRIMARY KEY,
+            run bigint NOT NULL DEFAULT 0,
+            owner text NOT NULL DEFAULT '',
+            fence bigint NOT NULL DEFAULT 0,
+            lease_until bigint NOT NULL DEFAULT 0,
+            refusals bigint NOT NULL DEFAULT 0
+        )
+        """,
+        """
+        CREATE TABLE trueup_piece (
+            run bigint NOT NULL,
+            number bigint NOT NULL,
+            low text,
+            high text,
+            state text NOT NULL,
+            counts text NOT NULL,
+            owner text NOT NULL,
+            fence bigint NOT NULL,
+            lease_until bigint NOT NULL,
+            PRIMARY KEY (run, number)
+        )
+        """,
+        # The first open piece is found without passing over all that are done.
+        "CREATE INDEX trueup_piece_open ON trueup_piece (run, number) WHERE state = 'open'",
+        """
+        CREATE TABLE trueup_suspect (
+            run bigint NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            PRIMARY KEY (run, key)
+        )
+        """,
+        """
+        CREATE TABLE trueup_item (
+            run bigint NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            state text NOT NULL,
+            drift text NOT NULL,
+            verdict text NOT NULL,
+            removes bigint NOT NULL,
+            action text NOT NULL,
+            version bigint,
+            authority_digest text,
+            replica_digest text,
+            revision bigint NOT NULL,
+            authority text,
+            replica text,
+            fields text NOT NULL,
+            PRIMARY KEY (run, key)
+        )
+        """,
+        "CREATE INDEX trueup_item_state ON trueup_item (run, state, key)",
+        "ALTER TABLE trueup_run ADD COLUMN done text NOT NULL DEFAULT '[]'",
+        "ALTER TABLE trueup_run ADD COLUMN memo text NOT NULL DEFAULT '{}'",
+        "ALTER TABLE trueup_run ADD COLUMN forgotten bigint NOT NULL DEFAULT 0",
+        "CREATE INDEX trueup_run_kept ON trueup_run (ended_us) WHERE forgotten = 0",
+        "ALTER TABLE trueup_schema ADD COLUMN needs bigint NOT NULL DEFAULT 0",
+    ),
+    Step(
+        "ALTER TABLE trueup_case ADD COLUMN authority_digest text",
+        "ALTER TABLE trueup_case ADD COLUMN replica_digest text",
+        "ALTER TABLE trueup_case ADD COLUMN authority_version bigint",
+        "ALTER TABLE trueup_case ADD COLUMN changed_us bigint",
+        "ALTER TABLE trueup_case ADD COLUMN agreed_us bigint",
+        "ALTER TABLE trueup_case ADD COLUMN revision bigint NOT NULL DEFAULT 0",
+        "ALTER TABLE trueup_case ADD COLUMN assignee text",
+        "ALTER TABLE trueup_case ADD COLUMN due_us bigint",
+        # Closed cases stay for ever; the open ones are found without passing over them.
+        "CREATE INDEX trueup_case_waits ON trueup_case (pair, opened_us, number) WHERE closed_us IS NULL",
+        "CREATE INDEX trueup_case_key ON trueup_case (pair, key, opened_us, number)",
+        """
+        CREATE TABLE trueup_comment (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            about bigint NOT NULL,
+            person text NOT NULL,
+            text text NOT NULL,
+            at_us bigint NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_comment_about ON trueup_comment (about, number)",
+        """
+        CREATE TABLE trueup_decision (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            id text COLLATE "C" NOT NULL UNIQUE,
+            about bigint NOT NULL,
+            choice text NOT NULL,
+            person text NOT NULL,
+            reason text NOT NULL,
+            shown text NOT NULL,
+            edited text,
+            until_us bigint,
+            state text NOT NULL,
+            note text NOT NULL,
+            at_us bigint NOT NULL,
+            lease_until bigint NOT NULL
+        )
+        """,
+        "CREATE INDEX trueup_decision_about ON trueup_decision (about, number)",
+        """
+        CREATE TABLE trueup_acceptance (
+            pair text COLLATE "C" NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            authority_digest text,
+            replica_digest text,
+            fields text NOT NULL,
+            person text NOT NULL,
+            reason text NOT NULL,
+            until_us bigint NOT NULL,
+            at_us bigint NOT NULL,
+            about bigint NOT NULL,
+            PRIMARY KEY (pair, key)
+        )
+        """,
+    ),
 )
 
 
 def migrate(connection: Connection, address: Address) -> None:
     """Brings the store up to `STEPS`; programs that open it together do it one after the other.
 
-    Raises StateError where a newer program has been here, and psycopg.Error.
+    Raises StateError where a newer program has been here and left what this one can't use, and psycopg.Error.
     """
-    if _steps_done(connection, address) == len(STEPS):
+    if _steps_done(connection, address) >= len(STEPS):
         connection.rollback()
         return
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
@@ -162,10 +293,12 @@ def migrate(connection: Connection, address: Address) -> None:
     done = _steps_done(connection, address)
     if not done:
         connection.execute("CREATE TABLE IF NOT EXISTS trueup_schema (step bigint PRIMARY KEY, at bigint)")
-    for step in range(done, len(STEPS)):
-        for statement in STEPS[step]:
+    for number, step in enumerate(STEPS[done:], done + 1):
+        for statement in step.statements:
             connection.execute(statement.encode())
-        connection.execute("INSERT INTO trueup_schema VALUES (%s, %s)", (step + 1, time.time_ns() // 1_000))
+        connection.execute("INSERT INTO trueup_schema (step, at) VALUES (%s, %s)", (number, time.time_ns() // 1_000))
+        if needed := needs(number, step):
+            connection.execute("UPDATE trueup_schema SET needs = %s WHERE step = %s", (needed, number))
     connection.commit()
 
 
@@ -176,9 +309,6 @@ def _steps_done(connection: Connection, address: Address) -> int:
     found = connection.execute("SELECT coalesce(max(step), 0) FROM trueup_schema").fetchone()
     done = int(found[0]) if found else 0
     if done > len(STEPS):
-        raise StateError(
-            f"{address.label}: the state store was written by a newer trueup "
-            f"(step {done}; this program knows {len(STEPS)}).",
-            hint="Upgrade trueup here too, or name another state store.",
-        )
+        said = connection.execute("SELECT max(needs) FROM trueup_schema").fetchone()
+        check_needs(address.label, int(said[0]) if said else 0, done, STEPS)
     return done

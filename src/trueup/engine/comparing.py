@@ -1,0 +1,197 @@
+"""The comparison of a run: in pieces, each claimed by one worker, each a checkpoint.
+
+What a finished piece found is kept, so that a run that dies, or whose host does, reads again only the pieces that were
+under way. Any worker may lend a hand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from trueup.compare.choose import compare
+from trueup.compare.result import Agreement, Comparison
+from trueup.engine.records import Records
+from trueup.model.change import UPSERT
+from trueup.model.record import Found, Projection
+from trueup.model.row import Baseline
+from trueup.model.run import OPEN, Piece, Run
+from trueup.ports import EVERYTHING, Capabilities, Clock, Description, DivisibleSide, Ledger, Runs, Scope, Side
+
+PIECE_ROWS: Final = 250_000
+PIECES_MAX: Final = 1_000
+PIECE_LEASE_US: Final = 60_000_000
+BASELINE_BATCH: Final = 5_000
+OTHERS_POLL_S: Final = 0.5
+COUNTED: Final = ("left", "right", "same", "missing", "extra", "differ", "duplicate", "baseline")
+# The highest version among the records that agree: where a sweep by integer versions begins after an adoption.
+NEWEST: Final = "newest"
+
+Compare = Callable[[Side, Side, "Comparing", Callable[[int, int | None], None]], Comparison]
+Progress = Callable[[str, int, int | None], None]
+# Raises where the run must not go on: it was told to stop, or has lost its slot.
+Stop = Callable[[], None]
+
+
+class Range:
+    """A side as far as one piece goes."""
+
+    def __init__(self, side: Side, piece: Piece) -> None:
+        self._side, self._piece = side, piece
+        self.label, self.key, self.version = side.label, side.key, side.version
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The side's."""
+        return self._side.capabilities
+
+    def describe(self) -> Description:
+        """The side's."""
+        return self._side.describe()
+
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[Any]:
+        """The records of the piece."""
+        return self._side.scan(projection, Scope(scope.since, scope.where, self._piece.low, self._piece.high))
+
+    def read(self, projection: Projection, keys: Any) -> dict[str, Found]:
+        """The side's."""
+        return self._side.read(projection, keys)
+
+    def now_us(self) -> int | None:
+        """The side's."""
+        return self._side.now_us()
+
+    def close(self) -> None:
+        """The side stays open for the other pieces."""
+
+
+class Comparing:
+    """Compares the pieces of a pair's runs. It belongs to one thread.
+
+    owner: who claims. remember: whether agreements become ancestors; not before a pair is adopted.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        ledger: Ledger,
+        runs: Runs,
+        clock: Clock,
+        chance: random.Random,
+        *,
+        owner: str,
+        memory_mb: int,
+        compare: Compare | None = None,
+    ) -> None:
+        self.records, self.pair = records, records.pair
+        self.memory_mb = memory_mb
+        self._ledger, self._runs, self._clock, self._chance = ledger, runs, clock, chance
+        self._owner, self._compare = owner, compare or by_rows
+
+    def cut(self, run: Run) -> None:
+        """Divides the comparison; nothing where that was done before."""
+        bounds = self._bounds()
+        lows, highs = [None, *bounds], [*bounds, None]
+        self._runs.cut(
+            run.number,
+            [Piece(run.number, at, low, high) for at, (low, high) in enumerate(zip(lows, highs, strict=True))],
+        )
+
+    def _bounds(self) -> list[str]:
+        """Where to cut: by the fuller side, and only where both can be asked for ranges."""
+        sides = []
+        for side, asked in ((self.pair.authority, self.records.authority), (self.pair.replica, self.records.replica)):
+            if not isinstance(side, DivisibleSide):
+                return []
+            sides.append((side.describe().rows or 0, side, asked))
+        rows, fuller, asked = max(sides, key=lambda each: each[0])
+        pieces = min(PIECES_MAX, -(-rows // PIECE_ROWS))
+        if pieces < 2 or not all(side.cut(asked, 2) for _, side, asked in sides):
+            return []
+        return fuller.cut(asked, pieces)
+
+    def work(self, run: Run, progress: Progress, stop: Stop, *, remember: bool) -> dict[str, int]:
+        """Compares every piece that nobody else compares, waits for those; answers what all of them counted."""
+        while True:
+            stop()
+            if self.one(run, progress, remember=remember):
+                continue
+            pieces = self._runs.pieces(run.number)
+            if all(piece.state != OPEN for piece in pieces):
+                return counted(pieces)
+            self._clock.sleep(OTHERS_POLL_S)
+
+    def one(self, run: Run, progress: Progress, *, remember: bool) -> bool:
+        """Compares one piece of the run; False where there is none to claim."""
+        piece = self._runs.claim_piece(run.number, self._owner, PIECE_LEASE_US)
+        if piece is None:
+            return False
+        stop = self._clock.every(PIECE_LEASE_US / 3e6, lambda: self._runs.keep_piece(piece, PIECE_LEASE_US))
+        try:
+            self._piece(piece, progress, remember=remember)
+        finally:
+            stop()
+        return True
+
+    def _piece(self, piece: Piece, progress: Progress, *, remember: bool) -> None:
+        assert self.pair.replica is not None
+        since_us = self._ledger.now_us()
+        before = counted(self._runs.pieces(piece.run))
+        known = [side.describe().rows for side in (self.pair.authority, self.pair.replica)]
+        expected = None if None in known else sum(rows or 0 for rows in known)
+
+        def tell(done: int, total: int | None) -> None:
+            progress("compare", before["left"] + before["right"] + done, expected)
+
+        found = self._compare(Range(self.pair.authority, piece), Range(self.pair.replica, piece), self, tell)
+        with found:
+            counts = {name: getattr(found.counts, name) for name in COUNTED if name != "baseline"}
+            if remember:
+                counts |= self._remember(found, since_us, before.get("baseline", 0), progress)
+            suspects = [difference.key for difference in found.differences()]
+        self._runs.finish_piece(replace(piece, counts=counts), suspects)
+
+    def _remember(self, found: Comparison, since_us: int, before: int, progress: Progress) -> dict[str, int]:
+        """Stores what agrees as the ancestor of what comes."""
+        stored = 0
+        newest: list[int] = []
+        for batch in found.agreements():
+            for at in range(0, len(batch), BASELINE_BATCH):
+                items = [self._ancestor(agreed, since_us) for agreed in batch[at : at + BASELINE_BATCH]]
+                stored += self._ledger.baseline(self.pair.name, items)
+                newest = [max([*newest, *(item.version for item in items if item.version is not None)], default=0)]
+                progress("baseline", before + stored, None)
+        return {"baseline": stored, NEWEST: max(newest, default=0)}
+
+    def _ancestor(self, agreed: Agreement, since_us: int) -> Baseline:
+        return Baseline(
+            key=agreed.key,
+            revision=None,
+            digest=agreed.left,
+            replica=agreed.right,
+            action=agreed.action or UPSERT,
+            version=agreed.version,
+            verified_for_us=recheck_us(self.records, self._chance),
+            since_us=since_us,
+        )
+
+
+def by_rows(left: Side, right: Side, comparing: Comparing, progress: Callable[[int, int | None], None]) -> Comparison:
+    """Every record of both sides is read: only so each agreement becomes an ancestor."""
+    return compare(
+        left, right, comparing.records.plan, strategy="rows", memory_mb=comparing.memory_mb, progress=progress
+    )
+
+
+def counted(pieces: list[Piece]) -> dict[str, int]:
+    """What all pieces counted together."""
+    sums = {name: sum(piece.counts.get(name, 0) for piece in pieces) for name in COUNTED}
+    return sums | {NEWEST: max((piece.counts.get(NEWEST, 0) for piece in pieces), default=0)}
+
+
+def recheck_us(records: Records, chance: random.Random) -> int:
+    """For how long an agreement counts as verified: jittered, so that rechecks are spread."""
+    pair = records.pair
+    return int(pair.recheck_us * chance.uniform(1 - pair.jitter, 1 + pair.jitter))

@@ -1,0 +1,1 @@
+"""Handlers that run elsewhere."""
