@@ -12,6 +12,7 @@ from trueup.model.canonical import is_odd
 from trueup.model.change import Change, Origin, Outcome, count_outcomes
 from trueup.model.event import Event
 from trueup.model.letter import DeadLetter
+from trueup.model.names import client_of, definition_of
 from trueup.project import Project
 
 
@@ -19,6 +20,12 @@ def changes_of(project: Project, delivery: Delivery) -> list[Change]:
     """The changes that a delivery offers; EventRefused (422) where one is about no record that could exist."""
     changes = []
     for at, event in enumerate(delivery.events):
+        if client_of(event.pair) is not None and event.pair not in project.pairs:
+            # Who the client is was read from the body: that is a value.
+            raise EventRefused(
+                f"there is no pair {definition_of(event.pair)} of the client that the event names.",
+                status=422, authentic=True, hint="Declare the client, or drop the letter.",
+            )  # fmt: skip
         try:
             change = _storable(project.find(event.pair).records, event)
         except (ConfigError, SchemaError, HandlerError) as error:

@@ -23,6 +23,7 @@ live in `trueup.model.outcome`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 
 class TrueupError(Exception):
@@ -105,6 +106,9 @@ class EventRefused(TrueupError):
         self.authentic = authentic
 
 
+SHOWN_MAX: Final = 40
+
+
 def did_you_mean(name: str, known: Iterable[str], what: str) -> str:
     """A hint for a name that is not known: the closest known one, else all of them.
 
@@ -116,4 +120,5 @@ def did_you_mean(name: str, known: Iterable[str], what: str) -> str:
     close = get_close_matches(name.lower(), [each.lower() for each in names], n=1)
     if close:
         return f"Did you mean {next(each for each in names if each.lower() == close[0])!r}?"
-    return f"{what}: {', '.join(names)}." if names else f"There are no {what.lower()}."
+    more = f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else ""
+    return f"{what}: {', '.join(names[:SHOWN_MAX])}{more}." if names else f"There are no {what.lower()}."

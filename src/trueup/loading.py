@@ -17,7 +17,15 @@ from trueup.ports import Side
 from trueup.project import Project
 
 if TYPE_CHECKING:
-    from trueup.config import ApiOptions, FileOptions, FunctionOptions, PairOptions, ProjectConfig, TableOptions, UrlOptions
+    from trueup.config import (
+        ApiOptions,
+        FileOptions,
+        FunctionOptions,
+        PairOptions,
+        ProjectConfig,
+        TableOptions,
+        UrlOptions,
+    )
     from trueup.model.budget import System
 
 
@@ -41,7 +49,7 @@ def load(spec: str | None) -> Project:
 
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
-    project = Project(config.state, threads=config.threads, memory_mb=config.memory_mb)
+    project = Project(config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb)
     systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():
         try:
@@ -54,9 +62,7 @@ def from_config(config: ProjectConfig) -> Project:
     return project
 
 
-def _declare(
-    project: Project, name: str, options: PairOptions, systems: Mapping[str, System], folder: Path
-) -> None:
+def _declare(project: Project, name: str, options: PairOptions, systems: Mapping[str, System], folder: Path) -> None:
     bound = project.pair(
         name,
         authority=_side(options.authority, systems),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,6 +16,7 @@ from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
 from trueup.model.duration import duration_us
 from trueup.model.names import NAME
 from trueup.model.record import EXACT, Rule
+from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule, blackout_of, schedule
 from trueup.ports import MarkableSide, Side, WritableSide, provides
 
 
@@ -88,7 +88,7 @@ class Pair:
     stop_at: how much one plan may do unasked. overlap_us, overlap_versions: how far before the cursor a sweep begins.
     settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
-    sweep, compare: rhythms, as declared. system: what the handler or the replica's writer calls. after: pairs
+    schedules: when `sweep`, `compare` and `changed` (what changed is compared) are due, of those that are. system: what the handler or the replica's writer calls. after: pairs
     whose records must be done first, with the columns that hold their keys (none: the key's own names).
     concurrency: batches worked at once, over all workers of the store; None for any number. two_person: decisions
     about its cases act only once a second person agrees.
@@ -114,8 +114,7 @@ class Pair:
     overlap_versions: int = 0
     tries_max: int = 5
     lease_us: int = 60_000_000
-    sweep: str | None = None
-    compare: str | None = None
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
     system: System = field(default_factory=lambda: System(""))
     concurrency: int | None = None
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -166,8 +165,12 @@ def declare(
     overlap_versions: int = 0,
     tries: int = 5,
     lease: str | float = "1m",
-    sweep: str | None = None,
-    compare: str | None = None,
+    sweep: str | float | None = None,
+    compare: str | float | None = None,
+    compare_changed: str | float | None = None,
+    zone: str = "UTC",
+    start_jitter: str | float | None = None,
+    blackout: Sequence[str] | str = (),
     system: System | None = None,
     concurrency: int | None = None,
     after: Sequence[Any] | Mapping[Any, Sequence[str]] = (),
@@ -175,7 +178,8 @@ def declare(
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} is not a name for a pair.", hint="Use letters, digits, dots, dashes and _, and one @ before a client.")
+        hint = "Use letters, digits, dots, dashes and _; and one @ before the name of a client."
+        raise ConfigError(f"{name!r} is not a name for a pair.", hint=hint)
     if not authority.key:
         raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
     if (unsynced is None) != (mark is None):
@@ -214,13 +218,35 @@ def declare(
         overlap_versions=overlap_versions,
         tries_max=tries,
         lease_us=duration_us(lease, f"pair {name}: lease"),
-        sweep=sweep,
-        compare=compare,
+        schedules=_schedules(
+            name, {SWEEP: sweep, COMPARE: compare, CHANGED: compare_changed}, zone, start_jitter, blackout, replica
+        ),
         system=system or getattr(replica, "system", None) or System(name),
         concurrency=concurrency,
         after=_after(after),
         two_person=two_person,
     )
+
+
+def _schedules(
+    name: str,
+    rules: Mapping[str, str | float | None],
+    zone: str,
+    start_jitter: str | float | None,
+    windows: Sequence[str] | str,
+    replica: Side | None,
+) -> dict[str, Schedule]:
+    """The schedules that are declared, by what they start."""
+    closed = blackout_of(windows, zone, name)
+    found: dict[str, Schedule] = {}
+    for what, rule in rules.items():
+        if rule is None:
+            continue
+        option = "compare_changed" if what == CHANGED else what
+        if what != SWEEP and replica is None:
+            raise ConfigError(f"pair {name}: {option} needs a replica.", hint="Give the pair one, or leave it out.")
+        found[what] = schedule(rule, pair=name, what=option, zone=zone, start_jitter=start_jitter, blackout_=closed)
+    return found
 
 
 def _after(declared: Sequence[Any] | Mapping[Any, Sequence[str]]) -> dict[str, tuple[str, ...]]:

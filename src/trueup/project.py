@@ -11,14 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from trueup.engine.clock import SystemClock
-from trueup.engine.comparing import Progress
-from trueup.engine.gate import SystemGate
+from trueup.engine.comparing import Lending, Progress
+from trueup.engine.gate import bind_gates
 from trueup.engine.order import check_order, predecessors
 from trueup.engine.presence import Heart, alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
 from trueup.engine.review import Review
 from trueup.engine.run import PATIENCE_US, Phase, Reconciliation, RunOptions
+from trueup.engine.scheduler import Scheduler
 from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
 from trueup.environment import expand
@@ -31,11 +32,12 @@ from trueup.model.change import Change, Origin, Outcome
 from trueup.model.decision import Decision, DecisionState, choice_named
 from trueup.model.event import Event
 from trueup.model.moment import moment_us
+from trueup.model.names import hint_for, selected
 from trueup.model.presence import Presence
 from trueup.model.row import State
 from trueup.pair import ANY_ACTION, Handlers, Pair, declare
-from trueup.ports import Archive, Budgets, Clock, GatedSide, Ledger, Runs
-from trueup.stores import open_store
+from trueup.ports import Archive, Budgets, Clock, Ledger
+from trueup.stores import nowhere, open_store
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -152,7 +154,7 @@ class BoundPair:
         worker = project.worker([self.name])
         return Reconciliation(
             self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(), progress,
-            runs=_nowhere() if options.dry_run else None, stop=stop,
+            runs=nowhere() if options.dry_run else None, stop=stop,
         ).perform()  # fmt: skip
 
     def perform(self, key: str) -> Ends:
@@ -172,7 +174,7 @@ class BoundPair:
     def review(self) -> Review:
         """The pair's cases, and decisions about them."""
         project = self._project
-        project._bind_gates(self)
+        bind_gates(self.pair, self.url_handlers, project.budgets, project.clock)
         chance = random.Random(secrets.randbits(64))  # noqa: S311  not the project's: two processes may share its seed
         return Review(self.records, project.ledger, project.archive, project.budgets, project.clock, chance)
 
@@ -218,6 +220,14 @@ class BoundPair:
         rows = self._project.ledger.rows(self.name, keys).values()
         return sum(row.state is State.PENDING for row in rows)
 
+    def close(self) -> None:
+        """Gives back the connections of its sides and URLs; the next use opens new ones."""
+        for posting in self.url_handlers:
+            posting.close()
+        self.pair.authority.close()
+        if self.pair.replica is not None:
+            self.pair.replica.close()
+
     def status(self) -> Status:
         """How the pair is, from the state store alone."""
         return status(self.records, self._project.ledger, self._project.archive, self._project.budgets)
@@ -240,6 +250,7 @@ class Project:
         clock: Clock | None = None,
         seed: int | None = None,
         threads: int = 2,
+        runs_at_once: int = 2,
         memory_mb: int = 512,
     ) -> None:
         self.state = expand(state, "state")
@@ -247,7 +258,7 @@ class Project:
         self._store_clock = clock
         self.memory_mb = memory_mb
         self._random = random.Random(secrets.randbits(64) if seed is None else seed)  # noqa: S311  jitter
-        self._threads = threads
+        self._threads, self._runs_at_once = threads, runs_at_once
         self._pairs: dict[str, BoundPair] = {}
         self.sources: dict[str, Source] = {}
         self._store: tuple[Ledger, Archive, Budgets] | None = None
@@ -268,9 +279,16 @@ class Project:
     def find(self, name: str) -> BoundPair:
         """The pair of this name; ConfigError lists the names there are."""
         if name not in self._pairs:
-            known = ", ".join(sorted(self._pairs)) or "none"
-            raise ConfigError(f"there is no pair {name}.", hint=f"Pairs: {known}.")
+            raise ConfigError(f"there is no pair {name}.", hint=hint_for(name, self._pairs))
         return self._pairs[name]
+
+    def select(self, *patterns: str, client: str | None = None) -> list[BoundPair]:
+        """The pairs that names or patterns such as `orders@*` select, each once; all of them without any.
+
+        client: only those of this client, whose name may then be left out: `select("orders", client="acme")`.
+        ConfigError where something selects no pair.
+        """
+        return [self._pairs[name] for name in selected(self._pairs, patterns, client)]
 
     def cases(
         self, pair: str | None = None, where: CaseFilter = ANY_CASE, *, open_only: bool = True, limit: int | None = None
@@ -322,11 +340,11 @@ class Project:
         chosen = [self.find(name) for name in (pairs or list(self._pairs))]
         for bound in chosen:
             bound.handlers.check(bound.pair)
-            self._bind_gates(bound)
+            bind_gates(bound.pair, bound.url_handlers, self.budgets, self.clock)
         declared = {name: bound.pair for name, bound in self._pairs.items()}
         check_order(declared)
         host, threads = socket.gethostname(), self._threads if threads is None else threads
-        owner = f"{host}:{os.getpid()}:{secrets.token_hex(3)}"
+        owner = self._owner()
         presence = Presence(owner, host, os.getpid(), threads, tuple(bound.name for bound in chosen), stays=False)
         return Worker(
             self.ledger,
@@ -339,20 +357,29 @@ class Project:
             threads=threads,
             order={bound.name: predecessors(bound.records, declared) for bound in chosen if bound.pair.after},
             heart=Heart(self.archive, self.clock, presence),
+            lend=Lending(
+                {bound.name: bound.records for bound in chosen if bound.pair.replica is not None},
+                self.ledger, self.archive, self.clock, self.chance(), owner=owner, memory_mb=self.memory_mb,
+            ),
         )
 
     def workers(self) -> list[Presence]:
         """Who works in the state store: those that beat, and for a day those that fell silent."""
         return self.archive.presences()
 
-    def _bind_gates(self, bound: BoundPair) -> None:
-        """Calls of these sides and URLs pass the gate of their system: its budget and its pauses."""
-        pair = bound.pair
-        called: list[tuple[object, System]] = [(pair.authority, System(pair.authority_system))]
-        called += [(each, pair.system) for each in (pair.replica, *bound.url_handlers)]
-        for gated, system in called:
-            if isinstance(gated, GatedSide) and gated.gate is None:
-                gated.gate = SystemGate(gated.system or system, self.budgets, self.clock, secrets.token_hex(4))
+    def scheduler(self, pairs: Sequence[str] | None = None, *, runs_at_once: int | None = None) -> Scheduler:
+        """Starts the runs of these pairs, or of all, when they are due."""
+        chosen = {name: self.find(name) for name in (pairs or list(self._pairs))}
+        for bound in chosen.values():
+            bound.handlers.check(bound.pair)
+        return Scheduler(
+            self.ledger, self.archive, self.budgets, self.clock, chosen, owner=self._owner(), chance=self.chance(),
+            runs_at_once=self._runs_at_once if runs_at_once is None else runs_at_once,
+        )  # fmt: skip
+
+    def _owner(self) -> str:
+        """A name for leases, unique among the store's processes."""
+        return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
     def chance(self) -> random.Random:
         """A generator seeded from the project's."""
@@ -365,11 +392,7 @@ class Project:
             self._store[1].close()
             self._store = None
         for bound in self._pairs.values():
-            for posting in bound.url_handlers:
-                posting.close()
-            bound.pair.authority.close()
-            if bound.pair.replica is not None:
-                bound.pair.replica.close()
+            bound.close()
 
     def __enter__(self) -> Self:
         return self
@@ -378,10 +401,3 @@ class Project:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _nowhere() -> Runs:
-    """Where the plan of a dry run is kept until it was shown."""
-    from trueup.stores.memory import MemoryArchive  # noqa: PLC0415  adapters load when used
-
-    return MemoryArchive()

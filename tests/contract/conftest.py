@@ -10,7 +10,7 @@ import pytest
 
 TABLES = (
     "row", "pair", "history", "run", "slot", "piece", "suspect", "item", "cursor", "case", "delivery", "letter",
-    "system", "worker", "comment", "decision", "acceptance",
+    "system", "worker", "comment", "decision", "acceptance", "schedule",
 )  # fmt: skip
 SCHEMA = 'state of % "Zoë" \'n co'
 

@@ -28,7 +28,7 @@ def put(school: School, side: str, values: tuple[str, str] | None) -> None:
         memory.put(row | ({"v": 1} if side == "authority" else {}))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SIDE, SIDE, SIDE, SIDE)
 def test_an_acceptance_never_hides_another_difference(
     authority: tuple[str, str] | None,

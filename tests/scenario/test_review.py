@@ -43,6 +43,13 @@ def edited(shop: Trueup, *idents: int) -> None:
     assert shop("run")[0] == 1
 
 
+def held(shop: Trueup) -> None:
+    """A run whose plan would remove more than the pair allows."""
+    Path("trueup.toml").write_text(TOML + 'on_drift = { orphaned = "repair" }\nstop_at = { deletes = 1 }\n', "utf-8")
+    execute("shop.db", "DELETE FROM orders WHERE id IN (1, 2, 3)")
+    assert shop("run")[0] == 1
+
+
 def cases(shop: Trueup, *more: str) -> list[dict[str, Any]]:
     """The open cases."""
     found: list[dict[str, Any]] = json.loads(shop("review", "list", *more, "--json")[1])["cases"]
@@ -300,11 +307,7 @@ def test_parked_jobs_are_listed_too(shop: Trueup) -> None:
 
 def test_a_held_plan_is_shown_and_approved_as_it_was_shown(shop: Trueup) -> None:
     """Given a plan that a breaker stopped, I expect its items shown, and after approval only those still as shown."""
-    Path("trueup.toml").write_text(
-        TOML + 'on_drift = { orphaned = "repair" }\nstop_at = { deletes = 1, changes = 100 }\n', "utf-8"
-    )
-    execute("shop.db", "DELETE FROM orders WHERE id IN (1, 2, 3)")
-    assert shop("run")[0] == 1
+    held(shop)
     [case] = cases(shop)
     assert case["drift"] == "held"
     out = shop("review", "show", str(case["number"]))[1]
@@ -318,11 +321,7 @@ def test_a_held_plan_is_shown_and_approved_as_it_was_shown(shop: Trueup) -> None
 
 
 def test_a_held_plan_can_be_dropped(shop: Trueup) -> None:
-    Path("trueup.toml").write_text(
-        TOML + 'on_drift = { orphaned = "repair" }\nstop_at = { deletes = 1, changes = 100 }\n', "utf-8"
-    )
-    execute("shop.db", "DELETE FROM orders WHERE id IN (1, 2, 3)")
-    assert shop("run")[0] == 1
+    held(shop)
     code, out, _ = shop("review", "decide", str(cases(shop)[0]["number"]), "drop-plan", *WHY)
     assert (code, "3 dropped" in out) == (0, True)
     assert cases(shop) == []

@@ -95,7 +95,7 @@ def fresh_answer(patch: Patch) -> None:
 
 def guard_of_confirm(patch: Patch) -> None:
     """A record that moved while it was confirmed is judged all the same."""
-    patch.setattr(confirm, "_stood_still", lambda before, after, now_us: True)
+    patch.setattr(confirm, "_stood_still", lambda *_: True)
 
 
 MUTATIONS: dict[str, Callable[[Patch], None]] = {

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from trueup.cli.diff_json import COUNTS
-from trueup.cli.terminal import cut, number, paint, say, value, width
+from trueup.cli.terminal import counted, cut, number, paint, say, value, width
 from trueup.model.canonical import is_odd
 from trueup.model.record import key_parts
 
@@ -24,8 +24,8 @@ _PER_RECORD: Final = 8
 _ALIGNED: Final = 100
 
 
-def show(answer: Answer, limit: int | None, *, explain: bool = False) -> None:
-    """Prints the answer; limit: differences listed at most, None for all."""
+def show(answer: Answer, limit: int | None, *, explain: bool = False, statements: bool = False) -> None:
+    """Prints the answer; limit: differences listed at most, None for all. statements: what databases were asked."""
     counts = answer.comparison.counts
     say(header(answer))
     for line in schema(answer):
@@ -37,7 +37,7 @@ def show(answer: Answer, limit: int | None, *, explain: bool = False) -> None:
         say(cut("differ in   " + ", ".join(f"{name} {number(count)}" for name, count in most), width()))
     if explain:
         say()
-        for line in explanation(answer):
+        for line in (*explanation(answer), *(_statements(answer) if statements else ())):
             say(line)
     listed = list_differences(answer, limit)
     if listed < counts.different:
@@ -73,12 +73,27 @@ def schema(answer: Answer) -> Iterator[str]:
 
 def explanation(answer: Answer) -> Iterator[str]:
     """How it was compared, why so, and what was read."""
-    comparison, counts = answer.comparison, answer.comparison.counts
+    comparison = answer.comparison
     yield f"strategy {comparison.strategy}: {comparison.reason}"
-    yield f"read     {number(counts.left)} rows left, {number(counts.right)} rows right, {answer.seconds:.1f} s"
+    left, right = (f"{counted(each.rows, 'row')} ({_size(each.bytes)})" for each in comparison.read)
+    yield f"read     left {left}, right {right}, {answer.seconds:.1f} s"
     for field in (*answer.plan.left.key, *answer.plan.left.fields):
         role = "key" if field in answer.plan.left.key else "field"
         yield f"{role:<9}{field.name}: {field.kind}{'' if field.native else ', as canonical text'}"
+
+
+def _statements(answer: Answer) -> Iterator[str]:
+    for name, read in zip(("left", "right"), answer.comparison.read, strict=True):
+        for statement in read.statements:
+            yield f"{name:<9}{' '.join(statement.split())}"
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit of which there is at least one."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
 
 
 def list_differences(answer: Answer, limit: int | None) -> int:

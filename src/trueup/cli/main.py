@@ -128,10 +128,9 @@ def _reader_gone() -> int:
 
 
 def _complain(message: str, hint: str | None = None) -> None:
-    from trueup.cli.terminal import paint  # noqa: PLC0415
+    from trueup.cli.terminal import complain  # noqa: PLC0415
 
-    word = paint("error:", "red", sys.stderr)
-    print(f"{word} {message}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)
+    complain(message, hint)
 
 
 def _usage(error: typer.TyperException) -> str:

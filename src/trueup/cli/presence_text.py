@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.cli.terminal import clock, counted, cut, paint, say, width
 from trueup.model.duration import duration_text
+from trueup.model.names import summed
 from trueup.model.presence import Presence
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def show_workers(workers: Sequence[Presence], found: Sequence[Status]) -> None:
     now_us = found[0].now_us
     for each in sorted(workers, key=lambda each: not each.alive(now_us)):
         line = f"{'worker' if each.stays else 'run':<6}  {each.host} pid {each.pid}  {_life(each, now_us)}"
-        line += f"   {counted(each.ended, 'job')} ended   {', '.join(each.pairs)}"
+        line += f"   {counted(each.ended, 'job')} ended   {', '.join(summed(each.pairs))}"
         say(paint(cut(line, width()), "yellow") if not each.alive(now_us) else cut(line, width()))
     if waiting := _unattended(workers, found):
         say(f"{counted(waiting, 'job waits', 'jobs wait')}, and no worker is alive: start one with `trueup worker`")

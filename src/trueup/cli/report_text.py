@@ -40,6 +40,15 @@ def show(report: Report, pair: Pair, limit: int | None, reasons: Mapping[str, in
     say(_conclusion(report))
 
 
+def show_line(report: Report, pair: Pair, size: int) -> None:
+    """A run that needs nobody, in one line. size: the width of names."""
+    if pair.replica is None:
+        said = _one_sided(report, pair, {}).removeprefix(f"{report.pair}: ")
+    else:
+        said = ", ".join(["in agreement", *([f"jobs: {ends}"] if (ends := _ends(report.counts)) else [])])
+    say(f"{report.pair:<{size}}  {said}")
+
+
 def _one_sided(report: Report, pair: Pair, reasons: Mapping[str, int]) -> str:
     """A run without replica in one line, as cron mails it."""
     counts = report.counts
@@ -146,9 +155,8 @@ def _change(name: str, authority: str | None, replica: str | None) -> str:
     return f"{name} − {cut(value(authority), 24)} + {cut(value(replica), 24)}"
 
 
-def show_status(found: Sequence[Status]) -> None:
-    """One line a pair, and the next command under those that need one."""
-    size = max(len(each.pair) for each in found)
+def show_status(found: Sequence[Status], size: int) -> None:
+    """One line a pair, and the next command under those that need one. size: the width of names."""
     for each in found:
         colour = "green" if each.exit_code == 0 else "yellow"
         word = paint(f"{each.word:<18}", "green" if colour == "green" else "yellow")

@@ -49,6 +49,12 @@ def say(text: str = "") -> None:
     print(text)
 
 
+def complain(message: str, hint: str | None = None) -> None:
+    """An error on standard error, with what to do about it."""
+    word = paint("error:", "red", sys.stderr)
+    print(f"{word} {message}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)
+
+
 def number(count: int) -> str:
     """A count with thousands separators."""
     return f"{count:,}"

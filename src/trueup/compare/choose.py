@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from trueup.compare.plan import Plan
-from trueup.compare.result import Comparison
+from trueup.compare.result import Comparison, Read
+from trueup.compare.watched import Traffic
 from trueup.errors import ConfigError
-from trueup.ports import Side
+from trueup.ports import HashingSide, Side
 
-STRATEGIES: Final = ("gate", "rows")
+STRATEGIES: Final = ("gate", "segments", "keyhash", "sketch", "rows")
 MEMORY_MB: Final = 512
 # Called with the records read so far and, where the sides know it, how many there will be.
 Progress = Callable[[int, int | None], None]
@@ -29,36 +31,51 @@ def compare(
 ) -> Comparison:
     """Compares two sides; close the answer, or use it in a `with`, to remove its files.
 
-    strategy: `rows` reads every record whatever the sides could do; `gate` or None first asks two databases of
-    one engine for count and hash sum and reads the records only where these differ. memory_mb: for the join
-    (batches in flight come on top). Raises what the sides raise; ConfigError for an unknown strategy.
+    strategy: one of STRATEGIES, or None for the fastest that is exact here. One that can't be used on these sides is
+    left for the next best, which `reason` says; `rows` always can. memory_mb: for the join (batches in flight come on
+    top). Raises what the sides raise; ConfigError for an unknown strategy.
     """
-    from trueup.compare.segments import gate  # noqa: PLC0415  each strategy is loaded when it is used
-
     if strategy is not None and strategy not in STRATEGIES:
         raise ConfigError(f"there is no strategy {strategy}.", hint=f"Strategies: {', '.join(STRATEGIES)}.")
     started = time.monotonic()
-    if strategy == "rows":
-        reason = "asked for"
-    else:
-        passed, reason = gate(left, right, plan)
-        if passed is not None:
-            return replace(passed, seconds=time.monotonic() - started)
-    found = _by_rows(left, right, plan, memory_mb, progress or (lambda done, total: None))
-    return replace(found, reason=reason, seconds=time.monotonic() - started)
+    traffic = _traffic(left, right, progress or (lambda done, total: None))
+    found, reason = None, "asked for"
+    if strategy != "rows":
+        found, reason = _by_hashes(left, right, plan, strategy, memory_mb, traffic)
+    if found is None:
+        found = replace(_by_rows(left, right, plan, memory_mb, traffic), reason=reason)
+    a, b = (Read(each.rows, each.bytes, each.statements) for each in traffic)
+    return replace(found, read=(a, b), seconds=time.monotonic() - started)
 
 
-def _by_rows(left: Side, right: Side, plan: Plan, memory_mb: int, progress: Progress) -> Comparison:
-    from trueup.compare.rows import compare_rows  # noqa: PLC0415  loads DuckDB
-
+def _traffic(left: Side, right: Side, progress: Progress) -> tuple[Traffic, Traffic]:
     estimates = [side.describe().rows for side in (left, right)]
     total = None if None in estimates else sum(each or 0 for each in estimates)
-    done = 0
+    done, lock = 0, threading.Lock()
 
-    def advance(rows: int) -> None:
+    def seen(records: int) -> None:
         nonlocal done
-        done += rows
-        progress(done, total)
+        with lock:
+            done += records
+            progress(done, total)
 
-    counts, differing, findings = compare_rows(left, right, plan, memory_mb=memory_mb, progress=advance)
+    return Traffic(seen), Traffic(seen)
+
+
+def _by_hashes(
+    left: Side, right: Side, plan: Plan, strategy: str | None, memory_mb: int, traffic: tuple[Traffic, Traffic]
+) -> tuple[Comparison | None, str]:
+    if not (isinstance(left, HashingSide) and isinstance(right, HashingSide)):
+        return None, "records are read: not both sides can hash them in place"
+    if not plan.exact:
+        return None, "records are read: tolerances, folding and states that mean absence are judged here"
+    from trueup.compare.hashed import compare_hashed  # noqa: PLC0415  loads DuckDB
+
+    return compare_hashed(left, right, plan, strategy, memory_mb=memory_mb, traffic=traffic)
+
+
+def _by_rows(left: Side, right: Side, plan: Plan, memory_mb: int, traffic: tuple[Traffic, Traffic]) -> Comparison:
+    from trueup.compare.rows import compare_rows  # noqa: PLC0415  loads DuckDB
+
+    counts, differing, findings = compare_rows(left, right, plan, memory_mb=memory_mb, traffic=traffic)
     return Comparison(counts, plan.notes, "rows", "", differing_fields=differing, findings=findings)

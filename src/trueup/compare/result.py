@@ -102,12 +102,21 @@ class Nothing:
         """Nothing is kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read of one side: rows of answers and their bytes as they lie in memory here, and what it was asked."""
+
+    rows: int = 0
+    bytes: int = 0
+    statements: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The answer of one comparison; close it, or use it as a context manager, to remove its files.
 
     differing_fields: how many `differ` keys each field differs on. strategy, reason: how it was compared, and why so.
-    seconds: wall time.
+    seconds: wall time. read: of the left and of the right side.
     """
 
     counts: Counts
@@ -115,6 +124,7 @@ class Comparison:
     strategy: str
     reason: str
     seconds: float = 0.0
+    read: tuple[Read, Read] = (Read(), Read())
     differing_fields: Mapping[str, int] = field(default_factory=dict)
     findings: Findings = field(default_factory=Nothing)
 
@@ -128,7 +138,7 @@ class Comparison:
         return self.findings.differences(limit)
 
     def agreements(self) -> Iterator[list[Agreement]]:
-        """Every key that agrees, with its digests, in batches. Only known to strategy `rows`."""
+        """Every key that agrees, with its digests, in batches. Only strategy `rows` knows all of them."""
         return self.findings.agreements()
 
     def close(self) -> None:

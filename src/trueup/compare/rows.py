@@ -7,9 +7,9 @@ are fetched from where they were kept, judged field by field, and told apart. Me
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
@@ -19,53 +19,63 @@ from trueup.compare.judge import Array, same
 from trueup.compare.plan import Plan
 from trueup.compare.result import COPIES_SHOWN, Counts
 from trueup.compare.stage import GONE, Stage, gone
+from trueup.compare.watched import Traffic
 from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
 from trueup.ports import Side
 
 pc: Any = pyarrow.compute
 # Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
 _SALT: Final = 0x9E3779B97F4A7C15
-Progress = Callable[[int], None]
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+# Raises where the other side has failed.
+Going: TypeAlias = Callable[[], None]
+# Reads batches to their end; asks after each whether to go on.
+Fill: TypeAlias = Callable[[Batches, Going], None]
 
 
 def compare_rows(
-    left: Side, right: Side, plan: Plan, *, memory_mb: int, progress: Progress
+    left: Side, right: Side, plan: Plan, *, memory_mb: int, traffic: tuple[Traffic, Traffic]
 ) -> tuple[Counts, dict[str, int], RowFindings]:
-    """Reads both sides to their end and tells every key's state; counts are exact.
-
-    progress: called with each number of records read. The caller closes the findings.
-    """
+    """Reads both sides to their end and tells every key's state; counts are exact. The caller closes the findings."""
     workspace = Workspace(memory_mb)
+    a, b = (
+        watch.records(side.scan(asked))
+        for watch, side, asked in zip(traffic, (left, right), (plan.left, plan.right), strict=True)
+    )
     try:
-        a = Stage(workspace, "left", plan.left, plan.absent_when)
-        b = Stage(workspace, "right", plan.right)
-        _read_both((left, a), (right, b), progress)
-        rows = _Rows(workspace, a, b, plan)
-        counts = rows.count()
-        return counts, rows.differing, RowFindings(workspace, a, b, plan)
+        return judge_records(workspace, a, b, plan)
     except BaseException:
         workspace.close()
         raise
+
+
+def judge_records(
+    workspace: Workspace, left: Batches, right: Batches, plan: Plan
+) -> tuple[Counts, dict[str, int], RowFindings]:
+    """Tells the state of every key of these records; the findings take over the workspace."""
+    a = Stage(workspace, "left", plan.left, plan.absent_when)
+    b = Stage(workspace, "right", plan.right)
+    read_both((left, a.fill), (right, b.fill))
+    rows = _Rows(workspace, a, b, plan)
+    counts = rows.count()
+    return counts, rows.differing, RowFindings(workspace, a, b, plan)
 
 
 class _Stopped(Exception):
     """The other side failed; its error is the one to tell."""
 
 
-def _read_both(left: tuple[Side, Stage], right: tuple[Side, Stage], progress: Progress) -> None:
+def read_both(left: tuple[Batches, Fill], right: tuple[Batches, Fill]) -> None:
     """Reads both sides at once: the closer their snapshots, the less has changed between them."""
-    stop, lock = threading.Event(), threading.Lock()
+    stop = threading.Event()
 
-    def advance(rows: int) -> None:
+    def going() -> None:
         if stop.is_set():
             raise _Stopped
-        with lock:
-            progress(rows)
 
-    def read(side: Side, stage: Stage) -> None:
-        batches = side.scan(stage.shape.projection)
+    def read(batches: Batches, fill: Fill) -> None:
         try:
-            stage.fill(batches, advance)
+            fill(batches, going)
         finally:
             # A scan that is not read to its end must not hold its connection until somebody collects it.
             if isinstance(batches, Generator):

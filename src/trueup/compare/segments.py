@@ -1,36 +1,71 @@
-"""Strategy *gate*: two databases of one engine are asked for count and hash sum; equal means equal.
+"""Strategies *gate* and *segments*: databases are asked for count and hash sum, and only what differs is looked into.
 
-The gate only ever says *agree*, and only when that is certain. Anything else is left to the strategy `rows`.
+The gate is one segment. It only ever says *agree*, and only when that is certain: both databases refuse a second
+record with the same key. So do segments, for the ranges whose sums are equal; the others are left to *keyhash*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
 
-from trueup.compare.plan import Plan
-from trueup.compare.result import Comparison, Counts
-from trueup.ports import HashingSide, Side
+from trueup.compare.keyhash import Hashed, Range
+from trueup.compare.suspects import Told
+from trueup.ports import Segments, Snapshot
+
+# A segment is to hold about so many records, and there are at most so many segments.
+_ROWS_WANTED: Final = 2_048
+_SEGMENTS_MAX: Final = 65_536
+T = TypeVar("T")
 
 
-def gate(left: Side, right: Side, plan: Plan) -> tuple[Comparison | None, str]:
-    """The comparison where the gate proves agreement, else None and why the records must be read."""
-    if not (isinstance(left, HashingSide) and isinstance(right, HashingSide)):
-        return None, "records are read: not both sides can hash them in place"
-    a, b = left.capabilities.engine, right.capabilities.engine
-    if not a or a != b:
-        return None, f"records are read: {a or left.label} and {b or right.label} hash in different ways"
-    if not plan.exact:
-        return None, "records are read: tolerances, folding and states that mean absence are judged here"
-    with ThreadPoolExecutor(2, thread_name_prefix="trueup-gate") as pool:
-        # At once: the closer the two snapshots, the less has changed between them.
-        sums = [pool.submit(side.hash_sum, asked) for side, asked in ((left, plan.left), (right, plan.right))]
-        one, two = (each.result() for each in sums)
-    if one is None or two is None:
-        return None, "records are read: a key that may repeat, or a type that can't surely be hashed in place"
-    if one.function != two.function:
-        return None, "records are read: the two databases hash, or declare their columns, in different ways"
-    if (one.count, one.total) != (two.count, two.total):
-        return None, "records are read: count or hash sum of the two databases differ"
-    counts = Counts(left=one.count, right=two.count, same=one.count)
-    reason = f"count and hash sum, taken inside both {a} databases, are equal"
-    return Comparison(counts, plan.notes, "gate", reason), reason
+def at_once(sides: Hashed, ask: Callable[[Snapshot], T]) -> tuple[T, T]:
+    """Asks both sides at the same time: the closer, the less has changed between the answers."""
+    with ThreadPoolExecutor(2, thread_name_prefix="trueup-sums") as pool:
+        try:
+            left, right = (pool.submit(ask, side) for side in (sides.left, sides.right))
+            return left.result(), right.result()
+        except BaseException:
+            sides.close()
+            raise
+
+
+def gate(sides: Hashed) -> tuple[Told | None, str]:
+    """What is told where both sums are equal, else None; and why."""
+    left, right = at_once(sides, lambda side: side.total(sides.function))
+    if left is None or right is None:
+        return None, "a key that may repeat, or a value that can't surely be hashed in place"
+    if left != right:
+        return None, "count or hash sum of the two databases differ"
+    return Told(left.count, right.count, left.count), "count and hash sum, taken inside both databases, are equal"
+
+
+def bits_for(span: Range, rows: int) -> int:
+    """Segments are `2 ** bits` keys wide."""
+    wanted = max(1, min(rows // _ROWS_WANTED, _SEGMENTS_MAX))
+    return max(0, (span[1] - span[0]) // wanted).bit_length()
+
+
+def differing(sides: Hashed, span: Range, rows: int) -> tuple[Told, list[Range]]:
+    """What equal segments tell, and the ranges of the others, joined where they touch. Keys must be unique."""
+    origin, bits = span[0], bits_for(span, rows)
+    left, right = at_once(sides, lambda side: side.segments(sides.function, origin, bits))
+    same = sum(sums.count for number, sums in left.items() if sums is not None and sums == right.get(number))
+    return Told(same, same, same), [
+        (first, min(last, span[1])) for first, last in _joined(_unequal(left, right), origin, bits)
+    ]
+
+
+def _unequal(left: Segments, right: Segments) -> list[int]:
+    numbers = sorted({*left, *right})
+    return [each for each in numbers if left.get(each) is None or left.get(each) != right.get(each)]
+
+
+def _joined(numbers: list[int], origin: int, bits: int) -> Iterator[Range]:
+    start: int | None = None
+    for at, number in enumerate(numbers):
+        start = number if start is None else start
+        if at + 1 == len(numbers) or numbers[at + 1] != number + 1:
+            yield origin + (start << bits), origin + ((number + 1) << bits) - 1
+            start = None

@@ -77,14 +77,14 @@ class Stage:
         self._select = f"SELECT {', '.join(self.shape.keys)}, {hash_sql(hashed.schema)} AS h, n FROM chunk"
         self._workspace.insert(f'CREATE TABLE "{name}" AS {self._select} LIMIT 0', hashed)
 
-    def fill(self, batches: Iterable[pa.RecordBatch], progress: Callable[[int], None]) -> None:
-        """Reads a scan to its end."""
+    def fill(self, batches: Iterable[pa.RecordBatch], going: Callable[[], None]) -> None:
+        """Reads a scan to its end; asks after each chunk whether to go on."""
         with self._workspace.inserts(f'INSERT INTO "{self.name}" {self._select}') as insert:
             for chunk in self._chunks(batches):
                 starts = self.spool.append(chunk)
                 hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
                 insert(hashed)
-                progress(hashed.num_rows)
+                going()
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         waiting: list[pa.RecordBatch] = []

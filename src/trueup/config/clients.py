@@ -44,7 +44,7 @@ class Client:
             return self.name
         found: Any = self.options
         for part in name.split("."):
-            if not isinstance(found, Mapping):
+            if not isinstance(found, Mapping) or part not in found:
                 raise LookupError(name)
             found = found[part]
         return found
@@ -74,7 +74,8 @@ def clients_of(source: Source) -> list[Client]:
 
 def _paths(source: Source, pattern: str) -> list[Path]:
     folder = source.path.parent
-    found = sorted(glob.glob(str(folder / pattern), recursive=True))
+    # Path.glob takes no absolute pattern.
+    found = sorted(glob.glob(str(folder / pattern), recursive=True))  # noqa: PTH207
     if not found:
         hint = "The pattern starts at the folder of this file."
         raise ConfigError(source.said(("clients",), f"no file is named by {pattern}."), hint=hint)
@@ -92,7 +93,10 @@ def _in_file(path: Path) -> Iterator[Client]:
 
 
 def _tables(document: Document, place: Place) -> Iterator[Client]:
-    tables = document.tree["clients"] if place and "clients" in document.tree else document.tree if not place else {}
+    """The clients that are tables at a place of a document."""
+    tables = document.tree
+    for part in place:
+        tables = tables.get(str(part), {})
     for name, options in tables.items():
         if not isinstance(options, dict):
             raise ConfigError(
@@ -153,8 +157,9 @@ def merged(template: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
     result = dict(template)
     for name, value in own.items():
         known = result.get(name)
-        both = isinstance(known, dict) and isinstance(value, dict)
-        result[name] = merged(known, value) if both and not _other_sort(known, value) else value
+        if isinstance(known, dict) and isinstance(value, dict) and not _other_sort(known, value):
+            value = merged(known, value)  # noqa: PLW2901
+        result[name] = value
     return result
 
 

@@ -36,8 +36,7 @@ class Declared:
         self.tree = {name: value for name, value in source.tree.items() if name != CLIENTS}
         templates: _Tables = {}
         for kind in KINDS:
-            known = self.tree.get(kind, {})
-            if isinstance(known, dict):
+            if isinstance(known := self.tree.get(kind), dict):
                 templates[kind] = {name: each for name, each in known.items() if _is_template(each)}
                 self.tree[kind] = {name: each for name, each in known.items() if not _is_template(each)}
         clients = clients_of(source)

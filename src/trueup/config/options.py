@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from trueup.config.sides import ApiOptions, FileOptions, SideOptions, TableOptions
-from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options
+from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options, Zone
 from trueup.errors import ConfigError
 from trueup.model.budget import declare_system
 from trueup.model.drift import Drift
@@ -98,14 +98,35 @@ class PairOptions(ForEach):
     on_drift: dict[Drift, Literal["repair", "review"]] = Field(
         {}, description="What is done about a drift, where it differs from the default."
     )
+    stop_at: dict[Literal["changes", "deletes", "share"], int | float] | None = Field(
+        None,
+        description="The most that one plan may change, delete, or change as a share of all records, without being "
+        "asked about. By default a share of 0.3.",
+    )
     settle: Duration = Field("2m", description=f"How long a record must be quiet before it is judged. {DURATION}")
     recheck: Duration = Field("4h", description="How long what was done counts as verified.")
     jitter: float = Field(0.5, ge=0, le=1, description="The share by which `recheck` varies, so that checks spread.")
     overlap: Duration = Field("1h", description="How far a sweep looks behind its cursor.")
     tries: int = Field(5, ge=1, description="Attempts before a record is parked.")
     lease: Duration = Field("1m", description="How long one worker may hold a record without renewing its right.")
-    sweep: str | None = Field(None, description="How often changed records are looked for, such as `10m`.")
-    compare: str | None = Field(None, description="How often both sides are compared, such as `1h`.")
+    sweep: str | float | None = Field(
+        None, description="When changed records are looked for: an interval such as `10m`, or a cron line."
+    )
+    compare: str | float | None = Field(
+        None, description="When both sides are compared: an interval such as `1h`, or a cron line such as `0 3 * * *`."
+    )
+    compare_changed: str | float | None = Field(
+        None, description="When only what changed is compared; cheap, and so more often than `compare`."
+    )
+    zone: Zone = Field("UTC", description="The time zone of cron lines and of `blackout`.")
+    start_jitter: Duration | None = Field(
+        None,
+        description="The most by which starts are shifted, always by the same. By default an interval is shifted by up "
+        "to itself, so that pairs spread, and a cron line is not.",
+    )
+    blackout: Names = Field(
+        (), description="When no run starts: `22:00-06:00`, `Sat`, `Mon-Fri 08:00-18:00`. What is due starts after it."
+    )
     after: Names | dict[str, Names] = Field(
         (), description="Pairs whose records must be done first; as a table, with the columns that hold their keys."
     )
@@ -197,6 +218,9 @@ class ProjectConfig(Options):
 
     state: str = Field("sqlite:///trueup.db", description="Where trueup keeps its own state.")
     threads: int = Field(2, ge=1, description="Threads of a worker, where `--threads` does not say otherwise.")
+    runs_at_once: int = Field(
+        2, ge=1, description="Runs of different pairs that one scheduler has under way at a time."
+    )
     memory_mb: int = Field(512, ge=64, description="Memory that a comparison may use, in MB; beyond it, it spills.")
     pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
     system: dict[str, SystemOptions] = Field({}, description="Systems by name, each in a table `[system.NAME]`.")

@@ -7,17 +7,19 @@ under way. Any worker may lend a hand.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from trueup.compare.choose import compare
 from trueup.compare.result import Agreement, Comparison
+from trueup.engine.past import Past, touched
 from trueup.engine.records import Records
 from trueup.model.change import UPSERT
 from trueup.model.record import Found, Projection
 from trueup.model.row import Baseline
-from trueup.model.run import OPEN, Piece, Run
+from trueup.model.run import CHANGED, OPEN, REPORT, Piece, Run
 from trueup.ports import EVERYTHING, Capabilities, Clock, Description, DivisibleSide, Ledger, Runs, Scope, Side
 
 PIECE_ROWS: Final = 250_000
@@ -123,6 +125,26 @@ class Comparing:
                 return counted(pieces)
             self._clock.sleep(OTHERS_POLL_S)
 
+    def touched(self, run: Run, past: Past, progress: Progress, stop: Stop) -> dict[str, int]:
+        """Looks only at what was touched since the last comparison; answers what it counted."""
+        self._runs.cut(run.number, [Piece(run.number, 0)])
+        piece = self._runs.claim_piece(run.number, self._owner, PIECE_LEASE_US)
+        if piece is not None:
+            counts = dict.fromkeys(COUNTED, 0)
+            suspects: dict[str, None] = {}
+            renewing = self._clock.every(PIECE_LEASE_US / 3e6, lambda: self._runs.keep_piece(piece, PIECE_LEASE_US))
+            try:
+                for left, right, keys in touched(self.records, self._ledger, past):
+                    stop()
+                    suspects |= dict.fromkeys(keys)
+                    counts["left"], counts["right"] = counts["left"] + left, counts["right"] + right
+                    progress("compare", counts["left"] + counts["right"], None)
+            finally:
+                renewing()
+            counts["differ"] = len(suspects)
+            self._runs.finish_piece(replace(piece, counts=counts), list(suspects))
+        return counted(self._runs.pieces(run.number))
+
     def one(self, run: Run, progress: Progress, *, remember: bool) -> bool:
         """Compares one piece of the run; False where there is none to claim."""
         piece = self._runs.claim_piece(run.number, self._owner, PIECE_LEASE_US)
@@ -176,6 +198,47 @@ class Comparing:
             verified_for_us=recheck_us(self.records, self._chance),
             since_us=since_us,
         )
+
+
+class Lending:
+    """Lends a hand to runs of other processes: compares a piece of theirs, one at a time in this process.
+
+    pairs: those with a replica.
+    """
+
+    def __init__(
+        self,
+        pairs: Mapping[str, Records],
+        ledger: Ledger,
+        runs: Runs,
+        clock: Clock,
+        chance: random.Random,
+        *,
+        owner: str,
+        memory_mb: int,
+    ) -> None:
+        self._pairs = dict(pairs)
+        self._ledger, self._runs, self._clock, self._chance = ledger, runs, clock, chance
+        self._owner, self._memory_mb = owner, memory_mb
+        self._busy = threading.Lock()
+
+    def __call__(self) -> bool:
+        """Compares a piece where there is one to claim; answers whether there was."""
+        if not self._pairs or not self._busy.acquire(blocking=False):
+            return False
+        try:
+            return any(self._lend(run) for run in self._runs.runs_with_pieces(list(self._pairs)))
+        finally:
+            self._busy.release()
+
+    def _lend(self, run: Run) -> bool:
+        if run.what == CHANGED:
+            return False
+        comparing = Comparing(
+            self._pairs[run.pair], self._ledger, self._runs, self._clock, self._chance,
+            owner=self._owner, memory_mb=self._memory_mb,
+        )  # fmt: skip
+        return comparing.one(run, lambda phase, done, total: None, remember=run.what != REPORT)
 
 
 def by_rows(left: Side, right: Side, comparing: Comparing, progress: Callable[[int, int | None], None]) -> Comparison:

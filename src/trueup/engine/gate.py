@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from trueup.model.allowance import Said, number_in, said_in
 from trueup.model.budget import CallKind, System
 from trueup.model.outcome import Postponed
 from trueup.model.retry_after import http_date_us, retry_after_us
-from trueup.ports import Budgets, Clock
+from trueup.pair import Pair
+from trueup.ports import Budgets, Clock, GatedSide
 
 DEFAULT_PAUSE_US: Final = 60_000_000
 CALL_US: Final = 60_000_000
@@ -55,6 +57,15 @@ class _Call:
     name: str = ""
     cost: float = 0.0
     urgent: bool = False
+
+
+def bind_gates(pair: Pair, urls: Iterable[object], budgets: Budgets, clock: Clock) -> None:
+    """Calls of the pair's sides, and of these handlers, pass the gate of their system: its budget and its pauses."""
+    called: list[tuple[object, System]] = [(pair.authority, System(pair.authority_system))]
+    called += [(each, pair.system) for each in (pair.replica, *urls)]
+    for gated, system in called:
+        if isinstance(gated, GatedSide) and gated.gate is None:
+            gated.gate = SystemGate(gated.system or system, budgets, clock, secrets.token_hex(4))
 
 
 class SystemGate:

@@ -20,6 +20,7 @@ from trueup.model.case import HELD, REGRESSED, UNLIKE, Case, CaseFilter
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.drift import Drift, Verdict
 from trueup.model.plan import ItemState, PlanItem
+from trueup.model.row import State
 from trueup.model.run import Run
 from trueup.ports import Archive, Ledger, Runs
 
@@ -103,7 +104,9 @@ class Planner:
                 adds += number if drift in ADDS else 0
                 removes += number if removing else 0
                 overwrites += number if drift not in ADDS and not removing else 0
-        return Volume(adds, overwrites, removes, max(counts["left"], counts["right"]))
+        known = self._ledger.counts(self.pair.name)
+        records = max(counts["left"], counts["right"], sum(known.get(state, 0) for state in State))
+        return Volume(adds, overwrites, removes, records)
 
     def _said(self, stopped: Stopped, counts: Counts) -> str:
         return f"{stopped.why}. The authority answered {counts['left']:,} records. {counts['held']:,} repairs are held"

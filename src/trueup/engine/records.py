@@ -100,6 +100,13 @@ class Records:
         return asked is not None and asked.kind.name == "timestamp"
 
     @property
+    def replica_dated(self) -> bool:
+        """Whether the replica can be asked what changed there, by times of its own clock, without reading it all."""
+        side = self.pair.replica
+        asked = None if side is None else self.replica.version
+        return side is not None and asked is not None and asked.kind.name == "timestamp"
+
+    @property
     def readable(self) -> bool:
         """Whether there is a replica that can be read."""
         return self.pair.replica is not None
@@ -186,6 +193,19 @@ class Records:
             for version, *row in zip(versions, *columns, strict=True):
                 states.append(self._present(key_text(row[:width]), dict(zip(names, row, strict=True)), version))
             yield states
+
+    def scan_replica(self, scope: Scope = EVERYTHING) -> Iterator[dict[str, str]]:
+        """Digests of the replica's records in scope by key, a batch at a time."""
+        side, asked = self.pair.replica, self.replica
+        width = len(asked.key)
+        for batch in side.scan(asked, scope) if side is not None else ():
+            named = [(at, field) for at, field in enumerate(asked.columns) if field is not asked.version]
+            columns = [texts(batch.column(at), field) for at, field in named]
+            names = [field.name for _, field in named]
+            yield {
+                key_text(row[:width]): asked.digest(dict(zip(names, row, strict=True)))
+                for row in zip(*columns, strict=True)
+            }
 
     def change(self, state: State, origin: Origin, **judged: object) -> Change:
         """The wish that this state is, from this origin."""

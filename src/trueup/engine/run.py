@@ -7,14 +7,13 @@ never written here; workers do them through the same path as events.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from trueup.compare.result import Comparison
-from trueup.engine import sweep
+from trueup.engine import past, sweep
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
 from trueup.engine.plan import Planner
@@ -25,7 +24,7 @@ from trueup.engine.worker import Worker
 from trueup.errors import RunStopped, RunUnderWay
 from trueup.model.change import Change, Origin
 from trueup.model.drift import Drift, Verdict
-from trueup.model.run import DONE, FAILED, Run
+from trueup.model.run import CHANGED, DONE, FAILED, Run
 from trueup.ports import Archive, Clock, Ledger, Runs, Side
 
 PATIENCE_US: Final = 30_000_000
@@ -33,14 +32,15 @@ RUN_LEASE_US: Final = 60_000_000
 OTHERS_POLL_S: Final = 0.2
 ERROR_CHARACTERS_MAX: Final = 500
 
-Phase = Literal["sweep", "compare"]
+Phase = Literal["sweep", "compare", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How one run is done.
 
-    only: `sweep` (stuck and changed) or `compare`. dry_run: the exact plan, and nothing is written anywhere.
+    only: `sweep` (stuck and changed), `compare` (everything), or `changed` (compare what was touched since the last
+    comparison). dry_run: the exact plan, and nothing is written anywhere.
     enqueue: leave the jobs to other workers. backfill, trust_authority: for adopt, create what is missing,
     overwrite what differs. memory_mb: for the comparison.
     """
@@ -141,8 +141,13 @@ class Reconciliation:
         return replace(self.run, counts=dict(self.report.counts), memo=dict(self._memo))
 
     def _checkpoint(self, phase: str) -> None:
-        self.run = replace(self._as_far(), done=(*self.run.done, phase))
-        if not self.runs.save_run(self.run):
+        self.run = replace(self.run, done=(*self.run.done, phase))
+        if not self.runs.save_run(self._as_far()):
+            raise self._lost()
+
+    def _save(self) -> None:
+        self._stop()
+        if not self.runs.save_run(self._as_far()):
             raise self._lost()
 
     def _stop(self) -> None:
@@ -168,15 +173,16 @@ class Reconciliation:
                 self._checkpoint(phase)
 
     def _steps(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        sweeps = self.options.only != "compare" and not self.options.adopt and self.adopted
-        compares = self.pair.replica is not None and self.options.only != "sweep"
+        only = self.options.only
+        sweeps = only in (None, "sweep") and not self.options.adopt and self.adopted
+        compares = self.pair.replica is not None and only != "sweep"
         if sweeps:
             yield "stuck", self._stuck
             yield "changed", self._changed
         if sweeps and compares:
             yield "work", self._work  # a record that still waits could not be judged
         if compares:
-            yield "compare", self._compare
+            yield "compare", self._compare_touched if only == CHANGED else self._compare
             yield "settle", self._settle
             yield "confirm", self._confirm
             yield "act", self._act
@@ -207,7 +213,8 @@ class Reconciliation:
         elif not self.records.dated:
             for _ in sweep.sweep_changed(self.records, cursor):
                 self._stop()
-        self._memo["cursor"] = sweep.complete_until(self.records, self.run.cutoff_us, cursor)
+        newest = max((at for at in (cursor.seen, cursor.at) if at is not None), default=None)
+        self._memo["cursor"] = sweep.complete_until(self.records, self.run.cutoff_us, newest)
         self._memo["newest"] = cursor.seen
 
     def _offer(self, batches: Iterator[list[Change]], phase: str) -> int:
@@ -226,13 +233,33 @@ class Reconciliation:
     # ── compare ──────────────────────────────────────────────────────────────────────────────────────
 
     def _compare(self) -> None:
-        comparing = Comparing(
+        if "reached" not in self._memo:  # by the clocks as they were before anything was read
+            self._memo["reached"] = past.reaches(self.records, self.run.cutoff_us, None)
+            self._save()
+        comparing = self._comparing
+        comparing.cut(self.run)
+        found = comparing.work(self.run, self._progress, self._stop, remember=not self.quiet)
+        self._took(found)
+        if not self.records.dated and self.records.authority.version is not None:
+            self._memo["reached"] |= past.reaches(self.records, None, found[NEWEST])
+
+    def _compare_touched(self) -> None:
+        since = past.load(self.records, self.archive)
+        if "reached" not in self._memo:
+            self._memo["reached"] = past.reaches(self.records, self.run.cutoff_us, since.left)
+            self._save()
+        self.report.strategy = "touched"
+        self._took(self._comparing.touched(self.run, since, self._progress, self._stop))
+
+    @property
+    def _comparing(self) -> Comparing:
+        return Comparing(
             self.records, self.ledger, self.runs, self.clock, self.chance,
             owner=self._owner, memory_mb=self.options.memory_mb, compare=self._compared,
         )  # fmt: skip
-        comparing.cut(self.run)
-        found = comparing.work(self.run, self._progress, self._stop, remember=not self.quiet)
-        self.report.counts.update(Counter({name: found[name] for name in COUNTED}))
+
+    def _took(self, found: Mapping[str, int]) -> None:
+        self.report.counts.update({name: found[name] for name in COUNTED})
         self._memo[NEWEST] = max(found[NEWEST], self._memo.get("newest") or 0)
 
     def _compared(
@@ -254,7 +281,7 @@ class Reconciliation:
 
     def _confirm(self) -> None:
         counts = self.report.counts
-        self._planner.confirm(self._decide, counts, self._progress, self._stop, remember=not self.quiet)
+        self._planner.confirm(self._decide, counts, self._progress, self._save, remember=not self.quiet)
         self._planner.count(counts)
 
     def _decide(self, drift: Confirmed) -> Verdict:
@@ -264,7 +291,8 @@ class Reconciliation:
                 drift.drift is Drift.UNKNOWN and self.options.trust_authority
             )
             return Verdict.REPAIR if asked else Verdict.REVIEW
-        if self.report.counts["left"] == 0 and drift.drift is Drift.ORPHANED:
+        empty = self.report.counts["left"] == 0 and self.options.only != CHANGED
+        if empty and drift.drift is Drift.ORPHANED:
             return Verdict.REVIEW
         return drift.verdict
 
@@ -295,9 +323,12 @@ class Reconciliation:
         at = memo.get("cursor")
         if self.options.adopt and self.records.authority.version is not None:
             at = self.run.cutoff_us if self.records.dated else memo.get(NEWEST)
-        if at is None or not self.adopted or self.options.dry_run:
+        if not self.adopted or self.options.dry_run:
             return {}
-        moved = {name: at}
+        moved = dict(memo.get("reached", {}))
+        if at is None:
+            return moved
+        moved[name] = at
         if (newest := memo.get("newest", memo.get(NEWEST))) is not None:
             moved[sweep.newest_cursor(name)] = newest
         if self.archive.cursor(name) is None and self.pair.replica is None:

@@ -60,13 +60,15 @@ def _since(records: Records, cursor: Cursor) -> int | None:
     return since if cursor.first is None else max(since, cursor.first)
 
 
-def complete_until(records: Records, cutoff_us: int | None, cursor: Cursor) -> int | None:
-    """How far a sweep that began at this cutoff is complete; None where that is not known.
+def complete_until(records: Records, cutoff_us: int | None, newest: int | None) -> int | None:
+    """How far a look at the authority that began at this cutoff is complete; None where that is not known.
+
+    newest: the highest version seen, for versions that are no times.
 
     A transaction that still runs will commit rows of the time when it began, so the cursor stays behind the oldest.
     """
     if not records.dated or cutoff_us is None:
-        return max((at for at in (cursor.seen, cursor.at) if at is not None), default=None)
+        return newest
     side = records.pair.authority
     running_us = side.oldest_running_us() if isinstance(side, RunningSide) else None
     return cutoff_us if running_us is None else min(cutoff_us, running_us)

@@ -36,7 +36,8 @@ Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, w
 class Worker:
     """Works the jobs of some pairs with a few threads; several workers may share a ledger.
 
-    owner: name of this worker in leases. Each thread draws from its own seeded chance.
+    owner: name of this worker in leases. lend: what is done where no job is due; answers whether anything was.
+    Each thread draws from its own seeded chance.
     """
 
     def __init__(
@@ -52,12 +53,13 @@ class Worker:
         threads: int = 2,
         order: Mapping[str, Sequence[Predecessor]] | None = None,
         heart: Heart | None = None,
+        lend: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._pairs = clock, pairs
         self.owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
-        self._heart = heart
+        self._heart, self._lend = heart, lend
         self._sizes: dict[str, int] = {}
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
@@ -153,7 +155,7 @@ class Worker:
             while not stop.is_set():
                 try:
                     finishes = self.once(chance)
-                    if not finishes:
+                    if not finishes and not self._lend():
                         self._ledger.wait(WAIT_S_MAX)
                 except StateError as error:
                     pause_s = min(STATE_PAUSE_S_MAX, max(1.0, 2 * pause_s))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from trueup.errors import ConfigError, EventRefused
 from trueup.model.event import Event
+from trueup.model.names import CLIENT, of_client
 
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\Z", re.ASCII)
 _LACKING: Final = object()
@@ -21,6 +22,7 @@ class Mapped:
 
     values: an expression by column. each: an expression that lists the records, where a body holds several; the
     other expressions then start at one of them. when, deleted_when: whether it is about this pair, or a delete.
+    client: an expression that names the client; the pair is then that of the client, such as `orders@acme`.
     headers: header values that must be equal, by name. ConfigError where an expression can't be read.
     """
 
@@ -30,6 +32,7 @@ class Mapped:
     when: str | None = None
     deleted_when: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    client: str | None = None
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -39,7 +42,7 @@ class Mapped:
     @cached_property
     def _found(self) -> Mapping[str, Callable[[Any], Any]]:
         asked = {f"values.{name}": text for name, text in self.values.items()}
-        asked |= {name: text for name in ("each", "when", "deleted_when") if (text := getattr(self, name)) is not None}
+        asked |= {name: text for name in ("each", "when", "deleted_when", "client") if (text := getattr(self, name)) is not None}
         return {name: _expression(text, f"events of {self.pair}, {name}") for name, text in asked.items()}
 
     def events(self, body: Any, headers: Mapping[str, str]) -> Iterator[Event]:
@@ -58,7 +61,17 @@ class Mapped:
                 continue
             deleted = "deleted_when" in found and _true(found["deleted_when"](record))
             values = {name: found[f"values.{name}"](record) for name in self.values}
-            yield Event(self.pair, {name: value for name, value in values.items() if value is not _LACKING}, deleted)
+            pair = self.pair if "client" not in found else of_client(self.pair, self._client(found["client"](record)))
+            yield Event(pair, {name: value for name, value in values.items() if value is not _LACKING}, deleted)
+
+
+    def _client(self, name: Any) -> str:
+        if isinstance(name, str | int) and not isinstance(name, bool) and CLIENT.fullmatch(str(name)):
+            return str(name)
+        raise EventRefused(
+            f"events of {self.pair}: client = {self.client!r} finds no name of a client.", status=422, authentic=True,
+            hint="Mend client, or narrow headers or when.",
+        )  # fmt: skip
 
 
 def mapped(mappings: Sequence[Mapped]) -> Callable[[Any, Mapping[str, str]], list[Event]]:

@@ -16,12 +16,13 @@ from trueup.events.signature import STYLES, WINDOW_US, Style, key_of, verify
 from trueup.model.canonical import parse_json
 from trueup.model.duration import duration_us
 from trueup.model.event import Event
+from trueup.model.names import definition_of, matching, of_client
 
 __all__ = ["SIZE_MAX", "Delivery", "Event", "Route", "Source"]
 
 SIZE_MAX: Final = 1 << 20
 _DELIVERY_CHARACTERS_MAX: Final = 200
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*(?:@[\w.-]+)?\Z", re.ASCII)
 _PRINTABLE = re.compile(r"[!-~]+\Z")
 
 # route(event) or route(event, headers), headers by lower-case name. Nothing (None) means: not for us.
@@ -46,7 +47,7 @@ class Source:
     route: from a parsed body to events. Numbers in it are exact: int or Decimal. Whatever exception a route
     raises means that it can't make sense of the body; the body is then kept as a dead letter.
     size_max: bytes of a body. window: how old, or how far in the future, a signed time may be.
-    pairs: the pairs it may be about; any where empty. ConfigError where something does not fit.
+    pairs: the pairs it may be about, as names or patterns such as `orders@*`; any where empty. ConfigError where something does not fit.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Source:
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
-            raise ConfigError(f"source {self.name!r} can't stand in a URL.", hint="Use a-z, 0-9, - and _.")
+            raise ConfigError(f"source {self.name!r} can't stand in a URL.", hint="Use a-z, 0-9, - and _; and one @ before the name of a client.")
         if not self.secrets or isinstance(self.secrets, str):
             raise ConfigError(f"source {self.name} has no list of secrets.", hint='Give secrets=["${VARIABLE}"].')
         if self.size_max <= 0:
@@ -91,7 +92,7 @@ class Source:
                 hint=f'Write [[source.{name}.events]] with pair and values, or route = "module:function".',
             )
         _known(f"source {name}", chosen, [each.name for each in fields(cls) if each.init and each.name != "name"])
-        chosen.setdefault("pairs", [each.pair for each in events])
+        chosen.setdefault("pairs", [each.pair if each.client is None else of_client(each.pair, "*") for each in events])
         chosen["pairs"] = tuple(dict.fromkeys(chosen["pairs"]))
         if "style" not in chosen or "secrets" not in chosen:
             raise ConfigError(f"source {name} lacks style or secrets.", hint=f"Styles: {', '.join(STYLES)}.")
@@ -138,10 +139,11 @@ class Source:
                     f"source {self.name}: the route gave {type(each).__name__}, not an event.", status=422,
                     authentic=True, hint="Return what pair.event(values) gives.",
                 )  # fmt: skip
-            if self.pairs and each.pair not in self.pairs:
+            if self.pairs and not any(matching(pattern, [each.pair]) for pattern in self.pairs):
                 raise EventRefused(
-                    f"source {self.name}: it may not be about pair {each.pair}.", status=422, authentic=True
-                )
+                    f"source {self.name}: it may not be about pair {definition_of(each.pair)}.",
+                    status=422, authentic=True,
+                )  # fmt: skip
         return events
 
     @property

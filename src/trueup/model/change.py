@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from trueup.model.names import client_of
 from trueup.model.record import Payload, key_parts
 
 UPSERT: Final = "upsert"
@@ -95,6 +96,11 @@ class Change:
     def key_parts(self) -> tuple[str | None, ...]:
         """The canonical texts of the key in declared column order."""
         return key_parts(self.key)
+
+    @property
+    def client(self) -> str | None:
+        """The client that the pair is of; None where it is not one of many."""
+        return client_of(self.pair)
 
     @property
     def id(self) -> str:

@@ -15,6 +15,9 @@ from typing import Any, Final
 OPEN: Final = "open"
 DONE: Final = "done"
 FAILED: Final = "failed"
+# Kinds of run that others must know: one that changes nothing, and one that looks only at what was touched.
+REPORT: Final = "report"
+CHANGED: Final = "changed"
 PROCESS_ENDED: Final = "its process ended"
 
 

@@ -101,11 +101,11 @@ def schedule(
     start_jitter: the largest shift; by default the whole interval, and none for a cron line. Raises ConfigError.
     """
     named = f"pair {pair}: {what}"
-    text = str(rule).strip() if isinstance(rule, str) else f"{rule:g}s"
+    text = rule.strip() if isinstance(rule, str) else str(rule) if isinstance(rule, bool) else f"{rule:g}s"
     every_us = 0 if len(text.split()) > 1 else _interval_us(text, named)
     jitter_us = every_us if start_jitter is None else duration_us(start_jitter, f"pair {pair}: start_jitter")
     drawn = int.from_bytes(hashlib.blake2b(f"{pair} {what}".encode(), digest_size=8).digest(), "big")
-    shift_us = drawn * min(jitter_us, every_us or jitter_us) >> 64
+    shift_us = (drawn * min(jitter_us, every_us or jitter_us) >> 64) // _SECOND_US * _SECOND_US
     found = Schedule(" ".join(text.split()), every_us, zone, shift_us, blackout_)
     if not every_us:
         _check_line(found, named)

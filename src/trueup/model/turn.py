@@ -69,10 +69,10 @@ def held(stored: Turn | None, turn: Turn) -> bool:
 
 def ended(stored: Turn, turn: Turn, now_us: int) -> Turn:
     """The turn as its holder leaves it; what others changed meanwhile stays."""
-    kept = replace(
-        stored, owner="", ended_us=now_us, missed=turn.missed, refused=turn.refused, failures=turn.failures
-    )
-    return kept if stored.rule != turn.rule else replace(kept, due_us=turn.due_us, ready_us=turn.ready_us)
+    kept = replace(stored, owner="", ended_us=now_us, missed=turn.missed, refused=turn.refused, failures=turn.failures)
+    if stored.rule != turn.rule:
+        return replace(kept, ready_us=stored.due_us)
+    return replace(kept, due_us=turn.due_us, ready_us=turn.ready_us)
 
 
 def has_ended(stored: Turn | None, turn: Turn) -> bool:
@@ -103,40 +103,44 @@ def hastened(stored: Turn, now_us: int) -> Turn | None:
 def done(turn: Turn, seen: Turn, schedule: Schedule, now_us: int) -> Turn:
     """The run was done: its next time is due. Times that came while it ran found it under way."""
     due_us = schedule.next_due(now_us)
-    counted = _passed(turn, seen, schedule)
+    counted = _made_up(turn, seen, schedule)
     overlapped = schedule.count(counted.started_us or 0, now_us)
     return replace(counted, due_us=due_us, ready_us=due_us, refused=counted.refused + overlapped, failures=0)
 
 
 def occupied(turn: Turn, seen: Turn, schedule: Schedule, now_us: int) -> Turn:
     """Another run of the pair was under way: it waits, and is counted once for its time."""
-    counted = _passed(turn, seen, schedule)
+    counted = _made_up(turn, seen, schedule)
     return replace(counted, ready_us=now_us + OCCUPIED_US, refused=counted.refused + (not seen.put_off))
 
 
 def stopped(turn: Turn, seen: Turn, schedule: Schedule, now_us: int) -> Turn:
     """The run was told to stop: whoever is there next goes on with it, at once."""
-    counted = _passed(turn, seen, schedule)
+    counted = _made_up(turn, seen, schedule)
     return replace(counted, ready_us=max(now_us, counted.due_us + 1))
 
 
 def failed(turn: Turn, seen: Turn, schedule: Schedule, now_us: int, share: float) -> Turn:
     """The run ended in trouble: it is tried again, later each time. share: from 0 to 1, so that many spread."""
-    counted = _passed(turn, seen, schedule)
+    counted = _made_up(turn, seen, schedule)
     wait_us = min(BACKOFF_US << min(turn.failures, 8), BACKOFF_MAX_US)
     return replace(counted, ready_us=now_us + wait_us // 2 + round(wait_us / 2 * share), failures=turn.failures + 1)
 
 
-def _passed(turn: Turn, seen: Turn, schedule: Schedule) -> Turn:
-    """The turn with the times that had passed before it was claimed, which this run made up for."""
-    started_us = turn.started_us or turn.due_us
-    passed = schedule.count(seen.due_us, started_us)
-    if not passed:
+def passed(turn: Turn, seen: Turn, schedule: Schedule) -> int:
+    """How many times had passed when a turn was claimed; 0 where only one had. seen: the turn before it was claimed."""
+    later = schedule.count(seen.due_us, turn.started_us or seen.due_us)
+    return later + (not seen.put_off) if later else 0
+
+
+def _made_up(turn: Turn, seen: Turn, schedule: Schedule) -> Turn:
+    """The turn as standing for now, where times had passed."""
+    if not (count := passed(turn, seen, schedule)):
         return turn
-    return replace(turn, due_us=started_us, missed=turn.missed + passed + (not seen.put_off))
+    return replace(turn, due_us=turn.started_us or seen.due_us, missed=turn.missed + count)
 
 
 def overdue_after_us(schedule: Schedule, due_us: int) -> int:
-    """How late a run may start before somebody should look: as long as one interval, at least 5 minutes, at most 1 h."""
+    """How late a run may start before somebody should look: as long as one interval, 5 to 60 minutes."""
     rhythm_us = schedule.next_due(due_us) - due_us
     return min(max(rhythm_us, 5 * 60_000_000), 3_600_000_000)

@@ -6,6 +6,7 @@ Adapters implement these protocols without naming them as bases. Times are micro
 
 from trueup.ports.cases import Cases
 from trueup.ports.runs import Runs
+from trueup.ports.schedules import Schedules
 from trueup.ports.sides import (
     EVERYTHING,
     Capabilities,
@@ -17,7 +18,9 @@ from trueup.ports.sides import (
     MarkableSide,
     RunningSide,
     Scope,
+    Segments,
     Side,
+    Snapshot,
     WritableSide,
     Write,
     Written,
@@ -45,8 +48,11 @@ __all__ = [
     "MarkableSide",
     "RunningSide",
     "Runs",
+    "Schedules",
     "Scope",
+    "Segments",
     "Side",
+    "Snapshot",
     "WritableSide",
     "Write",
     "Written",

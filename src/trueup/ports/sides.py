@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from trueup.errors import SideError
 from trueup.model.digest import HashSum
@@ -13,8 +13,6 @@ from trueup.model.record import Found, Projection
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Port = TypeVar("Port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +119,64 @@ class Side(Protocol):
         """Gives back connections and file handles; safe to call twice."""
 
 
+class Snapshot(Protocol):
+    """A side as it was at one instant, its records hashed where they are. Safe to share between threads.
+
+    A hash covers key and fields of a record; records whose canonical values differ have different hashes, up to
+    chance. Batches of hashes hold the key columns as scans deliver them and `h`, int64, which is null where the side
+    can't hash a record: such a record must be read. Errors are those of the side.
+    """
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Hash functions by name, fastest first. Equal names on two sides mean equal functions."""
+
+    @property
+    def unique(self) -> bool:
+        """Whether no two records share a key and every key is whole: the system itself says so."""
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What has been asked of the system, in its own language and without values."""
+
+    def span(self) -> tuple[int, int] | None:
+        """First and last key where it is one column of whole numbers led by an index; None for any other, or none."""
+
+    def total(self, function: str) -> HashSum | None:
+        """Count and hash sum of every record; None where that is not certain or a key may repeat."""
+
+    def segments(self, function: str, origin: int, bits: int) -> Segments:
+        """Count and hash sum by `(key - origin) >> bits`, where keys have a span; none is below `origin`."""
+
+    def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
+        """Every record's hash, in batches of bounded size, in any order."""
+
+    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+        """Hashes of the keys from `first` to `last`, both included, in key order; None where they are more."""
+
+    def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
+        """One table of cells for each size: t (which), c (cell), n (records), k and h (XOR of their keys and hashes).
+
+        A record's cell is the lower 62 bits of its hash modulo the size. None where a record can't be hashed.
+        """
+
+    def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        """At least every record with one of these keys, as a scan delivers them. keys: columns as delivered."""
+
+    def close(self) -> None:
+        """Ends what still runs in the system and gives back all connections; safe to call twice."""
+
+
+# Sums by number of the segment; None where a record of the segment can't be hashed.
+Segments = Mapping[int, HashSum | None]
+
+
 @runtime_checkable
 class HashingSide(Side, Protocol):
     """A side that can hash its records where they are."""
 
-    def hash_sum(self, projection: Projection) -> HashSum | None:
-        """Count and hash sum of every record; None where that is not certain or a key may repeat."""
+    def snapshot(self, projection: Projection) -> Snapshot:
+        """The side as it is now. The caller closes it."""
 
 
 @runtime_checkable
@@ -151,7 +201,7 @@ class RunningSide(Side, Protocol):
         """
 
 
-def provides(side: object, port: type[Port]) -> TypeGuard[Port]:
+def provides(side: object, port: type) -> bool:
     """Whether a side can do what a port adds to `Side`, without a connection.
 
     isinstance would ask the side for its properties too, before Python 3.12; some of them need to look.

@@ -1,4 +1,4 @@
-"""Our own state: the ledger, and the archive of runs, cursors, cases, dead letters and workers."""
+"""Our own state: the ledger, and the archive of runs, cursors, schedules, cases, dead letters and workers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from trueup.model.presence import Presence
 from trueup.model.row import Baseline, Claim, Finish, Row
 from trueup.ports.cases import Cases
 from trueup.ports.runs import Runs
+from trueup.ports.schedules import Schedules
 
 
 class Ledger(Protocol):
@@ -125,8 +126,8 @@ class Presences(Protocol):
         """Everybody who did not take their leave, silent ones included, by start and name."""
 
 
-class Archive(Runs, Cases, DeadLetters, Presences, Protocol):
-    """Runs with their cursors and plans, cases, dead letters and workers."""
+class Archive(Runs, Schedules, Cases, DeadLetters, Presences, Protocol):
+    """Runs with their cursors and plans, schedules, cases, dead letters and workers."""
 
     def close(self) -> None:
         """Gives back connections."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueup.errors import StateError
-from trueup.ports import Archive, Budgets, Clock, Ledger
+from trueup.ports import Archive, Budgets, Clock, Ledger, Runs
 
 
 def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, Budgets]:
@@ -25,3 +25,10 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
         f"state {url.partition(':')[0]}: is not supported.",
         hint="Use sqlite:///path/to/trueup.db or postgresql://host/database.",
     )
+
+
+def nowhere() -> Runs:
+    """Where the plan of a dry run is kept until it was shown."""
+    from trueup.stores.memory import MemoryArchive  # noqa: PLC0415  adapters load when used
+
+    return MemoryArchive()

@@ -21,6 +21,7 @@ from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger, Transaction
 from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.memory_cases import MemoryCases
 from trueup.stores.memory_runs import MemoryRuns
+from trueup.stores.memory_schedules import MemorySchedules
 
 _T = TypeVar("_T")
 
@@ -238,11 +239,12 @@ class MemoryLetters:
             return before - len(self._letters)
 
 
-class MemoryArchive(MemoryRuns, MemoryCases, MemoryLetters):
-    """Runs, cases, dead letters and workers of this process, gone when it ends."""
+class MemoryArchive(MemoryRuns, MemorySchedules, MemoryCases, MemoryLetters):
+    """Runs, schedules, cases, dead letters and workers of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         MemoryRuns.__init__(self, clock)
+        MemorySchedules.__init__(self, clock)
         MemoryCases.__init__(self, clock)
         MemoryLetters.__init__(self)
         self._presences: dict[str, Presence] = {}

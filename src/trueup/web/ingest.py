@@ -65,8 +65,8 @@ def _named(project: Project, sources: Iterable[Source]) -> dict[str, Source]:
     for source in sources:
         if source.name in named:
             raise ConfigError(f"there are two sources {source.name}.", hint="Give each source its own name.")
-        for pair in source.pairs:
-            project.find(pair)
+        if source.pairs:
+            project.select(*source.pairs)
         named[source.name] = source
     return named
 

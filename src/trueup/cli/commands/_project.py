@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from trueup.project import BoundPair, Project
 
 Pair = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project.")]
-Pairs = Annotated[list[str] | None, typer.Argument(metavar="[PAIR]...", help="Names of pairs; by default all of them.")]
+SomePairs = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project, or a pattern of names.")]
+Pairs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PAIR]...", help="Names of pairs, or patterns such as 'orders@*'; by default all of them."),
+]
+Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Only pairs of this client.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -28,12 +33,11 @@ def opened(context: typer.Context) -> Iterator[Project]:
         yield project
 
 
-def chosen(project: Project, names: Sequence[str] | None) -> list[BoundPair]:
-    """The named pairs, or all; ConfigError where a name is not one."""
-    pairs = [project.find(name) for name in dict.fromkeys(names or project.pairs)]
-    if not pairs:
+def chosen(project: Project, names: Sequence[str] | None, client: str | None = None) -> list[BoundPair]:
+    """The pairs of these names or patterns, or all; ConfigError where one selects nothing. client: only those of one."""
+    if not project.pairs:
         raise ConfigError("the project has no pairs.", hint="Declare one: project.pair(…), or [pair.NAME].")
-    return pairs
+    return project.select(*(names or ()), client=client)
 
 
 def park_reasons(project: Project, pair: str, shown: int = 3) -> dict[str, int]:

@@ -57,7 +57,7 @@ Thousands = Annotated[Many, _option("--thousands", metavar="[SIDE=]CHAR", panel=
 _NULL = "A text that means null in CSV files, such as NA; repeat it for more."
 Null = Annotated[Many, _option("--null", metavar="[SIDE=]TEXT", panel=_FILES, help=_NULL)]
 
-_STRATEGY = "Force a strategy, such as rows; by default the fastest one that is exact here."
+_STRATEGY = "Force gate, segments, keyhash, sketch or rows; by default the one that seems fastest here."
 Strategy = Annotated[str | None, _option("--strategy", metavar="NAME", panel=_OUTPUT, help=_STRATEGY)]
 _MEMORY = "Memory for the comparison; what does not fit goes to disk."
 Memory = Annotated[str, _option("--memory", metavar="SIZE", panel=_OUTPUT, help=_MEMORY)]
@@ -67,6 +67,8 @@ Json = Annotated[bool, _option("--json", panel=_OUTPUT, help="Print one JSON obj
 Explain = Annotated[
     bool, _option("--explain", panel=_OUTPUT, help="Say how it was compared, why so, and what was read.")
 ]
+_EXPLAIN_SQL = "The same, and the statements that databases were asked, without values."
+ExplainSql = Annotated[bool, _option("--explain-sql", panel=_OUTPUT, help=_EXPLAIN_SQL)]
 Quiet = Annotated[bool, _option("--quiet", "-q", panel=_OUTPUT, help="Print nothing: the exit code is the answer.")]
 
 
@@ -96,6 +98,7 @@ def diff(
     limit: Limit = 20,
     json: Json = False,
     explain: Explain = False,
+    explain_sql: ExplainSql = False,
     quiet: Quiet = False,
 ) -> int:
     """Compare two tables or files.
@@ -126,5 +129,5 @@ def diff(
         if json:
             diff_json.show(answer, limit or None)
         elif not quiet:
-            diff_text.show(answer, limit or None, explain=explain)
+            diff_text.show(answer, limit or None, explain=explain or explain_sql, statements=explain_sql)
         return 0 if answer.agree else 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from trueup.cli.commands._project import Json, Pairs, chosen, opened
+from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
 
 
-def doctor(context: typer.Context, pairs: Pairs = None, json: Json = False) -> int:
+def doctor(context: typer.Context, pairs: Pairs = None, client: Client = None, json: Json = False) -> int:
     """Check connections, clocks, types, permissions, indexes and the state store; say what to change.
 
     Changes nothing. The exit code is 0 where all is well, 1 where something should be changed, 2 where a run
@@ -19,7 +19,7 @@ def doctor(context: typer.Context, pairs: Pairs = None, json: Json = False) -> i
     findings = []
     with opened(context) as project:
         found = checkup.check_state(project.state)
-        for pair in chosen(project, pairs):
+        for pair in chosen(project, pairs, client):
             found += checkup.check_pair(pair)
         for finding in found:
             findings.append(finding)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trueup.cli.commands._project import Json, chosen, opened
+from trueup.cli.commands._project import Client, Json, chosen, opened
 from trueup.errors import ConfigError, DecisionRefused, TrueupError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def show_all(
     key: OfKey = None,
     text: OfText = None,
     accepted: Annotated[bool, typer.Option("--accepted", help="List accepted differences instead.")] = False,
+    client: Client = None,
     limit: Limit = LISTED,
     json: Json = False,
 ) -> int:
@@ -67,7 +68,7 @@ def show_all(
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     with opened(context) as project:
-        pairs = chosen(project, None if name is None else [name])
+        pairs = chosen(project, None if name is None else [name], client)
         if accepted:
             review_text.show_accepted(project, [each.name for each in pairs], json=json)
             return 0

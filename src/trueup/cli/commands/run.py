@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli.commands._project import Json, Pairs, chosen, opened, park_reasons
+from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
+from trueup.cli.commands._reconcile import reconcile
 from trueup.errors import ConfigError
 
 
@@ -16,9 +17,10 @@ class Phase(enum.StrEnum):
 
     SWEEP = "sweep"
     COMPARE = "compare"
+    CHANGED = "changed"
 
 
-Only = Annotated[Phase | None, typer.Option("--only", help="Only look for changed records, or only compare.")]
+Only = Annotated[Phase | None, typer.Option("--only", help="Only look for changed records; only compare; or only compare what was touched since.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact plan and write nothing anywhere.")]
 Enqueue = Annotated[bool, typer.Option("--enqueue", help="Leave the jobs to a worker.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="Records of a plan to list; 0 for all.")]
@@ -27,6 +29,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="R
 def run(
     context: typer.Context,
     pairs: Pairs = None,
+    client: Client = None,
     only: Only = None,
     dry_run: DryRun = False,
     enqueue: Enqueue = False,
@@ -35,24 +38,23 @@ def run(
 ) -> int:
     """Reconcile pairs: find what was missed or changed, compare, repair, and ask about the rest.
 
-    Before `trueup adopt` it only reports. The exit code is 0 in agreement or repaired, 1 where a person is
+    Before `trueup adopt` it only reports. Of several pairs, the others go on where one is in trouble. The exit code is 0 in agreement or repaired, 1 where a person is
     needed, 2 in trouble.
     """
-    from trueup.cli import report_text  # noqa: PLC0415
-    from trueup.cli.terminal import print_json, progress  # noqa: PLC0415
+    from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     if dry_run and enqueue:
         raise ConfigError("--dry-run and --enqueue exclude each other.", hint="A dry run offers nothing to a worker.")
-    reports = []
     with opened(context) as project:
-        for pair in chosen(project, pairs):
-            with progress() as follower:
-                report = pair.run(None if only is None else only.value, dry_run=dry_run, enqueue=enqueue,
-                                  progress=follower)  # fmt: skip
-            reports.append(report)
-            if not json:
-                reasons = park_reasons(project, pair.name) if report.counts["parked"] else {}
-                report_text.show(report, pair.pair, limit or None, reasons)
+        ended = reconcile(
+            project,
+            chosen(project, pairs, client),
+            lambda pair, follower: pair.run(
+                None if only is None else only.value, dry_run=dry_run, enqueue=enqueue, progress=follower
+            ),
+            limit or None,
+            json=json,
+        )
     if json:
-        print_json({"runs": [report.as_json() for report in reports]})
-    return max(report.exit_code for report in reports)
+        print_json({"runs": [each.as_json() for each in ended]})
+    return max(each.exit_code for each in ended)

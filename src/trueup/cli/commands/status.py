@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from trueup.cli.commands._project import Json, Pairs, chosen, opened
+from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
+
+All = Annotated[bool, typer.Option("--all", help="A line for each client, not one for all of them.")]
 
 
-def status(context: typer.Context, pairs: Pairs = None, json: Json = False) -> int:
+def status(
+    context: typer.Context, pairs: Pairs = None, client: Client = None, everything: All = False, json: Json = False
+) -> int:
     """Show how each pair is and what to type next.
 
     The exit code is 0 in agreement, 1 where a person is needed, 2 in trouble.
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from trueup.cli import letters_text, presence_text, report_text  # noqa: PLC0415
+    from trueup.cli import clients_text, letters_text, presence_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     with opened(context) as project:
-        found = [pair.status() for pair in chosen(project, pairs)]
+        found = [pair.status() for pair in chosen(project, pairs, client)]
         workers = project.workers()
         letters = project.archive.count_letters()
     if json:
@@ -29,7 +35,7 @@ def status(context: typer.Context, pairs: Pairs = None, json: Json = False) -> i
         }
         print_json(document)
     else:
-        report_text.show_status(found)
+        clients_text.show_status(found, everything=everything)
         presence_text.show_workers(workers, found)
         letters_text.mention(letters)
     return max(each.exit_code for each in found)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trueup.cli.commands._project import Pairs, opened
+from trueup.cli.commands._project import Client, Pairs, chosen, opened
 
 Threads = Annotated[
     int | None,
@@ -25,6 +25,7 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a
 def worker(
     context: typer.Context,
     pairs: Pairs = None,
+    client: Client = None,
     threads: Threads = None,
     grace: Grace = 20.0,
     quiet: Quiet = False,
@@ -40,7 +41,8 @@ def worker(
     from trueup.cli.watch import Watch  # noqa: PLC0415
 
     with opened(context) as project:
-        working = project.worker(pairs or None, threads=threads)
-        watch = Watch(project, pairs or list(project.pairs))
+        names = [pair.name for pair in chosen(project, pairs, client)]
+        working = project.worker(names, threads=threads)
+        watch = Watch(project, names)
         service = Service(display(watch, quiet=quiet, json=json, every_s=every), grace_s=grace)
         return service.run(lambda stop: working.serve(stop, watch.ended))

@@ -82,9 +82,16 @@ class Selection:
 
 
 def scan(
-    connection: sa.Connection, of: Selection, scope: Scope, warnings: dict[str, int]
+    connection: sa.Connection,
+    of: Selection,
+    scope: Scope,
+    warnings: dict[str, int],
+    among: tuple[str, list[Any]] | None = None,
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Every row in scope, in one statement and so in one snapshot. Counts oddities into `warnings`."""
+    """Every row in scope, in one statement and so in one snapshot. Counts oddities into `warnings`.
+
+    among: one more condition, with what is bound in it.
+    """
     schema = schema_of(of.projection)
     selected, at = _selected(of)
     conditions = [f"({of.dialect.verbatim(scope.where)})"] if scope.where else []
@@ -96,11 +103,14 @@ def scan(
             raise SchemaError(f"{of.inspected.description.label} can't be ordered by version: none is declared.")
         condition, order, binds = _newer(of, scope.since)
         conditions.append(condition)
+    if among is not None:
+        conditions.append(among[0])
+        binds = [*binds, *among[1]]
     for raw in of.dialect.scan(connection, selected, of.from_where(*conditions) + order, binds):
         arrays = [
             _version_array(array, known, reading)
             if index == at
-            else _array(array, (field, known, reading), of, warnings)
+            else delivered_array(array, (field, known, reading), of, warnings)
             for index, (array, (field, known, _), (_, reading)) in enumerate(
                 zip(raw, of.columns, selected, strict=True)
             )
@@ -149,7 +159,9 @@ def _version_array(array: Raw, known: Known, reading: Reading) -> pa.Array[Any]:
     return pa.array([version_of(text, known.kind) for text in texts], pa.int64())
 
 
-def _array(raw: Raw, column: tuple[Field, Known, Reading], of: Selection, warnings: dict[str, int]) -> pa.Array[Any]:
+def delivered_array(
+    raw: Raw, column: tuple[Field, Known, Reading], of: Selection, warnings: dict[str, int]
+) -> pa.Array[Any]:
     """A raw column as it must be delivered."""
     field, known, reading = column
     if not isinstance(raw, pa.Array):
@@ -364,7 +376,7 @@ def _plain(value: Any, reading: Reading) -> Any:
 
 
 def _text(value: Any, known: Known, field: Field, of: Selection) -> str | None:
-    """The canonical text of a raw value in the kind that is asked for; the twin of `_array`."""
+    """The canonical text of a raw value in the kind that is asked for; the twin of `delivered_array`."""
     if of.zero_null and known.stored.base in of.dialect.zero_dates and isinstance(value, str):
         value = None if value[5:7] == "00" or value[8:10] == "00" else value
     if field.kind.name in TEXTUAL and known.kind.name not in TEXTUAL:

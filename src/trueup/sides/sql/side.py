@@ -13,11 +13,9 @@ import sqlalchemy as sa
 
 from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
-from trueup.model.digest import HashSum
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
-from trueup.sides.sql import digest as digesting
 from trueup.sides.sql import examine as examining
 from trueup.sides.sql import ranges
 from trueup.sides.sql import read as reading
@@ -28,6 +26,8 @@ from trueup.sides.sql.trouble import Busy, in_our_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from trueup.sides.sql.snapshot import SqlSnapshot
 
 _SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
 
@@ -127,11 +127,11 @@ class Sql:
                 batches.close()
         self.warnings = warnings
 
-    def hash_sum(self, projection: Projection) -> HashSum | None:
-        """Count and hash sum of every record, taken inside the database; None where that is not certain."""
-        of = self._selection(projection)
-        with self._connection() as connection:
-            return digesting.hash_sum(connection, of)
+    def snapshot(self, projection: Projection) -> SqlSnapshot:
+        """The table as it is now, to be hashed where it is. The caller closes it."""
+        from trueup.sides.sql.snapshot import SqlSnapshot  # noqa: PLC0415  only a comparison needs it
+
+        return SqlSnapshot(self._connected().connect, self._dialect.hasher(), self._selection(projection), self.place)
 
     def cut(self, projection: Projection, pieces: int) -> list[str]:
         """Where to divide the table, by walking the index of its key."""

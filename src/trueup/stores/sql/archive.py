@@ -9,11 +9,12 @@ from trueup.stores.sql.letters import SqlLetters
 from trueup.stores.sql.plans import SqlPlans
 from trueup.stores.sql.presences import SqlPresences
 from trueup.stores.sql.runs import SqlRuns
+from trueup.stores.sql.schedules import SqlSchedules
 from trueup.stores.sql.storage import Storage
 
 
-class SqlArchive(SqlRuns, SqlPlans, SqlCases, SqlDecisions, SqlLetters, SqlPresences):
-    """Runs with their cursors and plans, cases, dead letters and workers in a database.
+class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlCases, SqlDecisions, SqlLetters, SqlPresences):
+    """Runs with their cursors and plans, schedules, cases, dead letters and workers in a database.
 
     clock: of leases, and when something happened; by default the storage's.
     """
@@ -21,6 +22,7 @@ class SqlArchive(SqlRuns, SqlPlans, SqlCases, SqlDecisions, SqlLetters, SqlPrese
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         SqlRuns.__init__(self, storage, clock)
         SqlPlans.__init__(self, storage)
+        SqlSchedules.__init__(self, storage, clock)
         SqlCases.__init__(self, storage, clock)
         SqlDecisions.__init__(self, storage, clock)
         SqlLetters.__init__(self, storage)

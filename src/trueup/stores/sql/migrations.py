@@ -263,4 +263,25 @@ SQLITE: Final[tuple[Step, ...]] = (
         ) WITHOUT ROWID
         """,
     ),
+    Step(
+        """
+        CREATE TABLE trueup_schedule (
+            pair TEXT NOT NULL,
+            what TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            due_us INTEGER NOT NULL,
+            ready_us INTEGER NOT NULL,
+            owner TEXT NOT NULL,
+            fence INTEGER NOT NULL,
+            started_us INTEGER,
+            ended_us INTEGER,
+            missed INTEGER NOT NULL,
+            refused INTEGER NOT NULL,
+            failures INTEGER NOT NULL,
+            paused_by TEXT,
+            reason TEXT NOT NULL,
+            PRIMARY KEY (pair, what)
+        ) WITHOUT ROWID
+        """,
+    ),
 )

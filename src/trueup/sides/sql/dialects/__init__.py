@@ -22,6 +22,8 @@ from trueup.sides.sql.spelling import TEXTUAL
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from trueup.sides.sql.hashing import Hasher
+
 Shape = Literal["integer", "boolean", "float", "float32", "decimal", "text", "hex", "any"]
 Trouble = Literal["unreachable", "login", "permission", "schema", "constraint", "value", "retry", "busy", "other"]
 # Wall-clock times run back once a year, by an hour in most zones and never by more than a few.
@@ -202,6 +204,12 @@ class Dialect(ABC):
     def exactly(self, column: Stored) -> tuple[str, int]:
         """A condition that a key column is this raw value and none that merely counts as equal; and its marks."""
         return f"{self.key(column)} = {self.mark}", 1
+
+    # Hashing.
+
+    @abstractmethod
+    def hasher(self) -> Hasher:
+        """How the engine hashes rows."""
 
     # Writing.
 

@@ -11,7 +11,7 @@ import contextlib
 import struct
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -24,6 +24,9 @@ from trueup.model.kinds import Kind
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import BYTES_MAX, ROWS_MAX, arrays_from_lines, arrow_shape, batches_of_lines
 from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings, sql_timestamp
+
+if TYPE_CHECKING:
+    from trueup.sides.sql.hashing import Hasher
 
 # Strict, or a value that does not fit would be cut in silence. Each statement sees what is committed, so that a
 # locked row is the newest and an absent one leaves no gap lock. PAD_CHAR_TO_FULL_LENGTH would pad char(n).
@@ -222,6 +225,12 @@ class MySQL(Dialect):
         """A float is compared as the double that it is exactly."""
         name = self.quoted(column.name)
         return f"({name} + 0e0)" if column.base == "float" else name
+
+    def hasher(self) -> Hasher:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.hashing import mysql  # noqa: PLC0415
+
+        return mysql.MySQL()
 
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """A value in the column's own type; what none can hold goes in as text and is refused by the server."""

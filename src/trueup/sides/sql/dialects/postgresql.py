@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -22,6 +22,9 @@ from trueup.model.numbers import ODD
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import arrays_from_lines, batches_of_lines
 from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
+
+if TYPE_CHECKING:
+    from trueup.sides.sql.hashing import Hasher
 
 _SESSION = (
     "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; "
@@ -56,6 +59,11 @@ SELECT c.attname, c.declared, c.attnotnull, c.attgenerated::text, c.attidentity:
 FROM c JOIN base b USING (attnum) JOIN pg_type t ON t.oid = b.typ
 LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typelem <> 0
 WHERE t.typtype <> 'd' ORDER BY c.attnum
+"""
+# As last counted; of a table that never was, by its size at sixty rows a page. Null where neither is known.
+_ROWS = """
+CASE WHEN c.reltuples > 0 THEN c.reltuples::bigint
+     WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::bigint * 60 END
 """
 _INDEXES = """
 SELECT i.indisprimary, i.indisunique, array_agg(a.attname::text ORDER BY k.n) AS columns
@@ -131,7 +139,7 @@ class PostgreSQL(Dialect):
         """Tables, views, materialised views, partitioned and foreign tables."""
         where = "n.nspname = %s" if schema is not None else "pg_table_is_visible(c.oid)"
         found = connection.exec_driver_sql(
-            "SELECT c.oid, c.reltuples::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            f"SELECT c.oid, {_ROWS} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             f"WHERE c.relname = %s AND {where} AND c.relkind IN ('r', 'v', 'm', 'p', 'f')",
             (name, schema) if schema is not None else (name,),
         ).first()
@@ -143,8 +151,7 @@ class PostgreSQL(Dialect):
             for primary, unique, names in connection.exec_driver_sql(_INDEXES, (found[0],))
         ]
         key = next((index.columns for primary, index in indexes if primary), ())
-        rows = found[1] if found[1] > 0 else None  # 0 or -1: never counted
-        return Table(schema, name, columns, key, tuple(index for _, index in indexes), rows)
+        return Table(schema, name, columns, key, tuple(index for _, index in indexes), found[1])
 
     def reading(self, column: Stored, kind: Kind) -> Reading:
         """As it is, or as the server's own text."""
@@ -219,6 +226,12 @@ class PostgreSQL(Dialect):
     def rebind(self, value: Any, reading: Reading) -> Any:
         """A float as text: the server reads it in the column's own width."""
         return str(value) if reading.shape in ("float", "float32") else super().rebind(value, reading)
+
+    def hasher(self) -> Hasher:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.hashing import postgresql  # noqa: PLC0415
+
+        return postgresql.PostgreSQL()
 
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """Text that the server reads by the column's type."""

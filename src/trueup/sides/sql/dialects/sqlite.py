@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -28,6 +28,9 @@ from trueup.model.record import version_of
 from trueup.model.times import US_PER_DAY, parse_us, timestamp_text
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.spelling import as_stored, signed_year, spellings, sql_timestamp
+
+if TYPE_CHECKING:
+    from trueup.sides.sql.hashing import Hasher
 
 _BATCH_ROWS = 20_000
 _BUSY_SECONDS_MAX = 30.0
@@ -228,6 +231,12 @@ class SQLite(Dialect):
         """Past a collation such as NOCASE."""
         name = self.quoted(column.name)
         return f"{name} = ? AND {name} = ? COLLATE BINARY", 2
+
+    def hasher(self) -> Hasher:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.hashing import sqlite  # noqa: PLC0415
+
+        return sqlite.SQLite()
 
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """In the type that the column's declared type suggests; text where that would lose digits."""

@@ -273,6 +273,27 @@ STEPS: Final[tuple[Step, ...]] = (
         )
         """,
     ),
+    Step(
+        """
+        CREATE TABLE trueup_schedule (
+            pair text COLLATE "C" NOT NULL,
+            what text COLLATE "C" NOT NULL,
+            rule text NOT NULL,
+            due_us bigint NOT NULL,
+            ready_us bigint NOT NULL,
+            owner text NOT NULL,
+            fence bigint NOT NULL,
+            started_us bigint,
+            ended_us bigint,
+            missed bigint NOT NULL,
+            refused bigint NOT NULL,
+            failures bigint NOT NULL,
+            paused_by text,
+            reason text NOT NULL,
+            PRIMARY KEY (pair, what)
+        )
+        """,
+    ),
 )
 
 

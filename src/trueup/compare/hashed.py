@@ -1,0 +1,200 @@
+"""Comparing two databases by hashes: which function both share, which strategy fits, and what to do where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from trueup.compare import sketch
+from trueup.compare.keyhash import Hashed, Range, match_ranges, ranges
+from trueup.compare.plan import Plan
+from trueup.compare.result import Comparison
+from trueup.compare.segments import at_once, differing, gate
+from trueup.compare.suspects import Suspects, Told
+from trueup.compare.watched import Traffic, Watched
+from trueup.compare.workspace import Workspace
+from trueup.ports import HashingSide, Snapshot
+
+CANONICAL: Final = "canonical"
+# Tables up to this size are read as a whole as fast as they are hashed.
+_SMALL_ROWS: Final = 20_000
+# What a table is taken for that nobody has counted, such as a view.
+_UNKNOWN_ROWS: Final = 1_000_000
+# Sampled ranges of keys: enough of them to see whether differences lie everywhere or almost nowhere.
+_SAMPLES: Final = 24
+_SAMPLE_ROWS: Final = 512
+# Above this share of segments that differ, adding them up first would cost more than it saves.
+_SHARE_MAX: Final = 0.4
+# Of differing records that the sketch is made for where nothing is known.
+_SKETCH_RECORDS: Final = 20_000
+Tell = Callable[[Suspects], Told]
+
+
+def compare_hashed(
+    left: HashingSide,
+    right: HashingSide,
+    plan: Plan,
+    strategy: str | None,
+    *,
+    memory_mb: int,
+    traffic: tuple[Traffic, Traffic],
+) -> tuple[Comparison | None, str]:
+    """The comparison, or None and why the records must be read."""
+    estimates = [known for side in (left, right) if (known := side.describe().rows) is not None]
+    rows = max(estimates) if estimates else _UNKNOWN_ROWS
+    sides = _opened(left, right, plan, traffic)
+    try:
+        found, reason = _Case(sides, plan, rows, strategy, memory_mb).run()
+    finally:
+        for each, side in zip(traffic, (sides.left, sides.right), strict=True):
+            each.statements = side.statements
+        sides.close()
+    return found, reason
+
+
+def _opened(left: HashingSide, right: HashingSide, plan: Plan, traffic: tuple[Traffic, Traffic]) -> Hashed:
+    first = left.snapshot(plan.left)
+    try:
+        second = right.snapshot(plan.right)
+    except BaseException:
+        first.close()
+        raise
+    common = [name for name in first.functions if name in second.functions]
+    return Hashed(Watched(first, traffic[0]), Watched(second, traffic[1]), common[0] if common else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is known before anything is read. rows: an estimate for the larger side."""
+
+    sides: Hashed
+    plan: Plan
+    rows: int
+    strategy: str | None
+    memory_mb: int
+
+    def run(self) -> tuple[Comparison | None, str]:
+        """By the strategy asked for, else by the one that fits."""
+        sides, asked = self.sides, self.strategy
+        if not sides.function:
+            return None, "records are read: the two databases hash, or declare their columns, in different ways"
+        if asked in (None, "gate") and (sides.function != CANONICAL or asked):
+            small = self.rows <= _SMALL_ROWS
+            if asked or small or not self._ranged():
+                told, reason = gate(sides)
+                if told is not None:
+                    return self._agreeing(told, reason), reason
+                if asked or small:
+                    return None, f"records are read: {reason}"
+                return self._by_keyhash(f"key and hash are read: {reason}")
+        if asked is None and sides.function == CANONICAL:
+            return None, "records are read: hashing in both of these systems is no faster"
+        return self._by_ranges()
+
+    def _by_ranges(self) -> tuple[Comparison | None, str]:
+        span = self._span() if self._ranged() else None
+        asked = self.strategy
+        if span is None:
+            if asked in ("segments", "sketch"):
+                return self._by_keyhash("key and hash are read: keys are no whole numbers that are surely unique")
+            return self._by_keyhash("asked for")
+        if asked == "keyhash":
+            return self._by_keyhash("asked for", span)
+        if asked == "segments":
+            return self._by_segments("asked for", span)
+        if asked == "sketch":
+            return self._by_sketch("asked for", span)
+        share = self._sampled(span)
+        if share > _SHARE_MAX:
+            return self._by_keyhash(f"differences lie in {share:.0%} of the ranges that were sampled", span)
+        return self._by_segments(f"differences lie in {share:.0%} of the ranges that were sampled", span)
+
+    # ── strategies ───────────────────────────────────────────────────────────────────────────────────
+
+    def _by_keyhash(self, reason: str, span: Range | None = None) -> tuple[Comparison, str]:
+        def tell(suspects: Suspects) -> Told:
+            if span is None:
+                return suspects.add_staged(self.sides.left, self.sides.right, self.sides.function)
+            return match_ranges(self.sides, suspects, ranges(span, self.rows))
+
+        return self._settled("keyhash", reason, tell), reason
+
+    def _by_segments(self, reason: str, span: Range) -> tuple[Comparison, str]:
+        told, open_ = differing(self.sides, span, self.rows)
+        if not open_:
+            reason = f"count and hash sum of every segment are equal; {reason}"
+            return self._agreeing(told, reason, "segments"), reason
+
+        def tell(suspects: Suspects) -> Told:
+            width = span[1] - span[0] + 1
+            pieces = (piece for each in open_ for piece in ranges(each, self.rows * (each[1] - each[0] + 1) // width))
+            more = match_ranges(self.sides, suspects, pieces)
+            return Told(told.left + more.left, told.right + more.right, told.same + more.same)
+
+        return self._settled("segments", reason, tell), reason
+
+    def _by_sketch(self, reason: str, span: Range) -> tuple[Comparison | None, str]:
+        found = sketch.decoded(self.sides, sketch.sizes_for(_SKETCH_RECORDS))
+        if found is None:
+            return self._by_segments("the sketch does not decode", span)
+        told, keys = found
+
+        def tell(suspects: Suspects) -> Told:
+            suspects.add(keys)
+            return told
+
+        answer = self._settled("sketch", reason, tell)
+        if (answer.counts.left, answer.counts.right) != (told.left, told.right):
+            answer.close()
+            return self._by_segments("the sketch decoded keys that are none", span)
+        return answer, reason
+
+    def _agreeing(self, told: Told, reason: str, strategy: str = "gate") -> Comparison:
+        return Comparison(told.counts, self.plan.notes, strategy, reason)
+
+    def _settled(self, strategy: str, reason: str, tell: Tell) -> Comparison:
+        workspace = Workspace(self.memory_mb)
+        try:
+            suspects = Suspects(workspace, self.plan)
+            told = tell(suspects)
+            counts, differing_fields, findings = suspects.settle(self.sides.left, self.sides.right, told)
+        except BaseException:
+            workspace.close()
+            raise
+        return Comparison(
+            counts, self.plan.notes, strategy, reason, differing_fields=differing_fields, findings=findings
+        )
+
+    # ── facts ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ranged(self) -> bool:
+        return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"
+
+    def _span(self) -> Range | None:
+        """All keys of both sides lie within; None where a side has no such keys, or they are too far apart to count."""
+        spans = at_once(self.sides, lambda side: side.span())
+        known = [span for span in spans if span is not None]
+        if not known:
+            return None
+        first, last = min(span[0] for span in known), max(span[1] for span in known)
+        return (first, last) if last - first < 2**62 else None
+
+    def _sampled(self, span: Range) -> float:
+        """The share of small ranges of keys, spread over the span, in which the sides differ."""
+        width = max(1, (span[1] - span[0] + 1) * _SAMPLE_ROWS // max(self.rows, 1))
+        step = max(width, (span[1] - span[0] + 1) // _SAMPLES)
+        starts = range(span[0], span[1] + 1, step)[:_SAMPLES]
+
+        def ask(side: Snapshot) -> list[pa.RecordBatch | None]:
+            end = span[1]
+            return [
+                side.hashes_within(self.sides.function, at, min(at + width - 1, end), 16 * _SAMPLE_ROWS)
+                for at in starts
+            ]
+
+        left, right = at_once(self.sides, ask)
+        pairs = list(zip(left, right, strict=True))
+        return sum(a is None or b is None or not a.equals(b) for a, b in pairs) / max(len(pairs), 1)

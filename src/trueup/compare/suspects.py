@@ -1,0 +1,130 @@
+"""Keys that hashes do not prove equal: kept on disk, then read in full on both sides and judged like any record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from trueup.compare.findings import RowFindings
+from trueup.compare.plan import Plan
+from trueup.compare.result import Counts
+from trueup.compare.rows import Batches, Fill, Going, judge_records, read_both
+from trueup.compare.stage import Shape
+from trueup.compare.workspace import Workspace
+from trueup.model.columns import key_texts
+from trueup.model.record import Projection
+from trueup.ports import Snapshot
+
+pc: Any = pyarrow.compute
+# Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
+_SALT: Final = 0x1E3779B97F4A7C15
+# A record without a hash is a suspect, whatever the other side has.
+_NO_HASH: Final = {"left": "coalesce(h, 1)", "right": f"coalesce(xor(h, {_SALT}), 2)"}
+_KEYS_AT_ONCE: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What hashes told: records seen on each side, and keys that are surely the same."""
+
+    left: int = 0
+    right: int = 0
+    same: int = 0
+
+    @property
+    def counts(self) -> Counts:
+        """Where nothing else is to be told."""
+        return Counts(left=self.left, right=self.right, same=self.same)
+
+
+class Suspects:
+    """The table `suspects`: k0…, n (records with the key, of both sides)."""
+
+    def __init__(self, workspace: Workspace, plan: Plan) -> None:
+        self.workspace, self._plan = workspace, plan
+        self._shape = Shape(plan.left)
+        self.names = self._shape.keys
+        self._listed = ", ".join(self.names)
+        types = [self._shape.schema.field(name).type for name in self.names]
+        schema = pa.schema(list(zip([*self.names, "h"], [*types, pa.int64()], strict=True)))
+        self._empty = schema.empty_table()
+        workspace.insert(f"CREATE TABLE suspects AS SELECT {self._listed}, 1::BIGINT AS n FROM chunk", self._empty)
+
+    def add(self, keys: pa.Array[Any]) -> None:
+        """Keys of one column that differ, each with one record on each side."""
+        self.workspace.insert("INSERT INTO suspects SELECT k0, 2 FROM chunk", pa.table({"k0": keys}))
+
+    def add_hashed(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
+        """Of all hashes of both sides in one range of keys, those without an equal partner."""
+        salted = pc.bit_wise_xor(right.column("h"), _SALT)
+        sides = [
+            pa.table([*(batch.column(name) for name in self.names), pc.fill_null(hashes, none)], [*self.names, "h"])
+            for batch, hashes, none in ((left, left.column("h"), 1), (right, salted, 2))
+        ]
+        self.workspace.insert(f"INSERT INTO suspects {self._odd('chunk')}", pa.concat_tables(sides))
+
+    def add_staged(self, left: Snapshot, right: Snapshot, function: str) -> Told:
+        """Of all hashes of both sides, in any order and spilled to disk, those without an equal partner."""
+        tables = {"left": left, "right": right}
+        for name in tables:
+            self.workspace.insert(f"CREATE TABLE {name}_hashes AS SELECT {self._listed}, h FROM chunk", self._empty)
+
+        def fill(name: str) -> Fill:
+            def insert(batches: Batches, going: Going) -> None:
+                sql = f"INSERT INTO {name}_hashes SELECT {self._listed}, {_NO_HASH[name]} FROM chunk"
+                with self.workspace.inserts(sql) as put:
+                    for batch in batches:
+                        put(batch)
+                        going()
+
+            return insert
+
+        a, b = ((snapshot.hashes(function), fill(name)) for name, snapshot in tables.items())
+        read_both(a, b)
+        both = f"(SELECT {self._listed}, h FROM left_hashes UNION ALL SELECT {self._listed}, h FROM right_hashes)"
+        counts = [self.workspace.number(f"SELECT count(*) FROM {name}_hashes") for name in tables]
+        self.workspace.run(f"INSERT INTO suspects {self._odd(both)}")
+        for name in tables:
+            self.workspace.run(f"DROP TABLE {name}_hashes")
+        return Told(counts[0], counts[1], (sum(counts) - self.records()) // 2)
+
+    def records(self) -> int:
+        """How many records the suspects have on both sides."""
+        return self.workspace.number("SELECT sum(n) FROM suspects")
+
+    def settle(self, left: Snapshot, right: Snapshot, told: Told) -> tuple[Counts, dict[str, int], RowFindings]:
+        """Reads the suspects on both sides and tells every key's state; the findings take over the workspace."""
+        a, b = (self._read(side, asked) for side, asked in ((left, self._plan.left), (right, self._plan.right)))
+        counts, differing, findings = judge_records(self.workspace, a, b, self._plan)
+        whole = replace(
+            counts, left=told.same + counts.left, right=told.same + counts.right, same=told.same + counts.same
+        )
+        return whole, differing, findings
+
+    def _odd(self, source: str) -> str:
+        return (
+            f"SELECT {self._listed}, count(*) FROM {source} GROUP BY {self._listed} "
+            f"HAVING NOT (count(*) = 2 AND bit_xor(h) = {_SALT})"
+        )
+
+    def _read(self, side: Snapshot, asked: Projection) -> Iterator[pa.RecordBatch]:
+        types = [self._shape.schema.field(name).type for name in self.names]
+        for batch in self.workspace.batches(f"SELECT {self._listed} FROM suspects ORDER BY ALL", _KEYS_AT_ONCE):
+            keys = pa.table([each.cast(type_) for each, type_ in zip(batch.columns, types, strict=True)], self.names)
+            for records in side.records(keys):
+                yield records.filter(_among(records, keys, asked))
+
+
+def _among(records: pa.RecordBatch, keys: pa.Table, asked: Projection) -> pa.Array[Any]:
+    """Which records have one of the keys, and not just one that the engine holds for equal."""
+    found = [records.column(at).cast(column.type) for at, column in enumerate(keys.columns)]
+    plain = pa.types.is_integer(found[0].type) or pa.types.is_string(found[0].type)
+    if len(found) == 1 and plain and not found[0].null_count:
+        answer: pa.Array[Any] = pc.is_in(found[0], value_set=keys.column(0).combine_chunks())
+        return answer
+    wanted = set(key_texts([column.combine_chunks() for column in keys.columns], asked.key))
+    return pa.array([key in wanted for key in key_texts(found, asked.key)], pa.bool_())

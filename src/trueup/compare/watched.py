@@ -1,0 +1,103 @@
+"""What crosses from a side to here: rows and bytes, counted while they pass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import pyarrow as pa
+
+from trueup.model.digest import HashSum
+from trueup.ports import Segments, Snapshot
+
+# Of a number in an answer.
+_NUMBER_BYTES = 8
+
+
+class Traffic:
+    """rows, bytes: what was read of a side so far, as it lies in memory here. statements: what it was asked.
+
+    seen: called with the number of records that an answer accounts for.
+    """
+
+    def __init__(self, seen: Callable[[int], None] = lambda records: None) -> None:
+        self.rows = self.bytes = 0
+        self.statements: tuple[str, ...] = ()
+        self._seen = seen
+        self._lock = threading.Lock()
+
+    def add(self, rows: int, size: int, records: int = 0) -> None:
+        """An answer of so many rows and bytes, which accounts for so many records."""
+        with self._lock:
+            self.rows += rows
+            self.bytes += size
+        if records:
+            self._seen(records)
+
+    def records(self, batches: Iterator[pa.RecordBatch], *, again: bool = False) -> Iterator[pa.RecordBatch]:
+        """The same batches of records, counted. again: these records have been accounted for."""
+        try:
+            for batch in batches:
+                self.add(batch.num_rows, batch.nbytes, 0 if again else batch.num_rows)
+                yield batch
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
+
+
+class Watched:
+    """A snapshot whose answers are counted."""
+
+    def __init__(self, snapshot: Snapshot, traffic: Traffic) -> None:
+        self._snapshot, self.traffic = snapshot, traffic
+        self.functions, self.unique = snapshot.functions, snapshot.unique
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """As the snapshot's."""
+        return self._snapshot.statements
+
+    def span(self) -> tuple[int, int] | None:
+        """As the snapshot's."""
+        return self._snapshot.span()
+
+    def total(self, function: str) -> HashSum | None:
+        """As the snapshot's."""
+        answer = self._snapshot.total(function)
+        self.traffic.add(1, 2 * _NUMBER_BYTES, answer.count if answer else 0)
+        return answer
+
+    def segments(self, function: str, origin: int, bits: int) -> Segments:
+        """As the snapshot's."""
+        answer = self._snapshot.segments(function, origin, bits)
+        records = sum(each.count for each in answer.values() if each is not None)
+        self.traffic.add(len(answer), 3 * _NUMBER_BYTES * len(answer), records)
+        return answer
+
+    def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
+        """As the snapshot's."""
+        for batch in self._snapshot.hashes(function):
+            self.traffic.add(batch.num_rows, batch.nbytes, batch.num_rows)
+            yield batch
+
+    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+        """As the snapshot's; what was too much has crossed all the same."""
+        batch = self._snapshot.hashes_within(function, first, last, rows_max)
+        rows = rows_max + 1 if batch is None else batch.num_rows
+        self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None else rows)
+        return batch
+
+    def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
+        """As the snapshot's."""
+        answer = self._snapshot.cells(function, sizes)
+        if answer is not None:
+            self.traffic.add(answer.num_rows, answer.nbytes)
+        return answer
+
+    def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        """As the snapshot's."""
+        return self.traffic.records(self._snapshot.records(keys), again=True)
+
+    def close(self) -> None:
+        """As the snapshot's."""
+        self._snapshot.close()

@@ -1,0 +1,88 @@
+"""The cheap comparison: only what was touched since the last one, against what is known to agree.
+
+The authority says which records changed since its cursor, and the replica says which of its own did, each by its own
+clock. A record whose digest is the one last found in agreement is not read on the other side. What neither side can
+show (a record that vanished, a change that moved no version) is for the full comparison to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trueup.engine.records import Records, State
+from trueup.engine.sweep import complete_until
+from trueup.errors import ConfigError
+from trueup.model.row import Row
+from trueup.ports import Ledger, Runs, Scope
+
+
+@dataclass(slots=True)
+class Past:
+    """How far both sides are known to have been compared. left, right: in the versions of each."""
+
+    left: int
+    right: int | None
+
+
+def left_cursor(pair: str) -> str:
+    """The name of the cursor up to which the authority's changes have been compared."""
+    return f"{pair} (compared)"
+
+
+def right_cursor(pair: str) -> str:
+    """The name of the cursor up to which the replica's own changes have been compared."""
+    return f"{pair} (replica)"
+
+
+def load(records: Records, runs: Runs) -> Past:
+    """Where the last comparison ended; ConfigError where there was none, or the authority has no version."""
+    name = records.pair.name
+    left = runs.cursor(left_cursor(name))
+    if records.authority.version is None:
+        raise ConfigError(
+            f"pair {name}: what changed can't be asked: the authority declares no version.",
+            hint="Declare version=… for the authority, or compare everything.",
+        )
+    if left is None:
+        raise ConfigError(
+            f"pair {name} was never compared.",
+            hint=f"Compare everything once: trueup adopt {name}, or trueup run {name}",
+        )
+    return Past(left, runs.cursor(right_cursor(name)))
+
+
+def reaches(records: Records, cutoff_us: int | None, newest: int | None) -> dict[str, int]:
+    """The cursors as a comparison that begins now will have moved them when it is complete."""
+    pair, moved = records.pair, {}
+    left = complete_until(records, cutoff_us, newest)
+    if records.authority.version is not None and left is not None:
+        moved[left_cursor(pair.name)] = left
+    if pair.replica is not None and records.replica_dated:
+        now_us = pair.replica.now_us()
+        if now_us is not None:
+            moved[right_cursor(pair.name)] = now_us - pair.settle_us
+    return moved
+
+
+def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int, int, list[str]]]:
+    """(records read at the authority, at the replica, keys that may differ), a batch at a time."""
+    overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
+    for states in records.scan_authority(Scope(since=past.left - overlap)):
+        rows = ledger.rows(records.pair.name, [state.key for state in states])
+        suspects = [state.key for state in states if _moved(state, rows.get(state.key))]
+        yield len(states), 0, suspects
+    if past.right is None:
+        return
+    for found in records.scan_replica(Scope(since=past.right - records.pair.overlap_us)):
+        rows = ledger.rows(records.pair.name, list(found))
+        yield 0, len(found), [key for key, digest in found.items() if not _ours(rows.get(key), digest)]
+
+
+def _moved(state: State, row: Row | None) -> bool:
+    known = row is not None and row.done_at is not None and not row.unordered
+    return row is None or not known or row.done_digest != state.digest or row.done_action != state.action
+
+
+def _ours(row: Row | None, digest: str) -> bool:
+    return row is not None and row.done_replica == digest

@@ -1,0 +1,201 @@
+"""Hashing records inside a database: one small file for each engine, which says what it can and what it can't do.
+
+Two kinds of function. The *native* one is what the engine does fastest; it is compared only between two databases
+that prove to compute the same. The *canonical* one is the same everywhere: the first digits of `digest_of` over the
+canonical texts of key and fields. SQL for it gives the reference's texts byte for byte, or null for a record that
+holds a value for which it would not; such a record is read.
+
+Under a native function, records may only hash alike where their canonical values are equal. So it takes in values
+whose equality is canonical equality, or the text that the reader would read; and what bears on how a text is
+understood (kinds, zone, zero dates) is part of its name. What is equal but spelled differently merely fails to match,
+and is then read.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import sqlalchemy as sa
+
+from trueup.model.record import Field
+from trueup.sides.sql.inspect import Known
+from trueup.sides.sql.read import Selection
+from trueup.sides.sql.spelling import TEXTUAL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CANONICAL = "canonical"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A hash function.
+
+    row: SQL for the hash of a row, a 64-bit integer. unless: a condition under which a row has no hash. summed:
+    format of the sum over hashes.
+    """
+
+    name: str
+    row: str
+    unless: str = ""
+    summed: str = "sum({})"
+
+    @property
+    def hash(self) -> str:
+        """SQL for the hash, or null."""
+        return f"CASE WHEN {self.unless} THEN NULL ELSE {self.row} END" if self.unless else self.row
+
+    @property
+    def sums(self) -> str:
+        """SQL for count of rows, count of those without a hash, and hash sum."""
+        without = f"count(CASE WHEN {self.unless} THEN 1 END)" if self.unless else "0"
+        return f"count(*), {without}, {self.summed.format(self.hash)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """SQL for the canonical text of a column. unless: a condition under which it would be another text."""
+
+    sql: str
+    unless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """One column of rows that the server packs: a 64-bit integer, or text."""
+
+    sql: str
+    shape: Literal["integer", "text"]
+    nullable: bool
+
+
+class Hasher(ABC):
+    """How one engine hashes rows, and hands over many hashes at once."""
+
+    # Whether several connections can see one instant.
+    shares_instant: ClassVar[bool] = False
+
+    @abstractmethod
+    def begin(self, connection: sa.Connection) -> str:
+        """Opens a transaction that sees one instant; answers by which name others may see it too, "" for none."""
+
+    def join(self, connection: sa.Connection, instant: str) -> None:
+        """Opens a transaction that sees the instant of another."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
+        """The functions that fit this selection, fastest first."""
+
+    @abstractmethod
+    def text(self, of: Selection, field: Field, known: Known) -> Text | None:
+        """How the canonical text of a column is computed; None where only Python can."""
+
+    @abstractmethod
+    def pack(
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+    ) -> list[pa.Array[Any]]:
+        """All rows of `SELECT columns rest`, one array for each column; the server packs them into one row."""
+
+    def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
+        """Conditions that part all rows by where they lie, a few ten thousand each; None where that can't be said."""
+        return None
+
+    def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
+        """Conditions that together select at least the rows with these keys; None where keys must be looked for."""
+        return None
+
+    def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
+        """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, XOR of hashes."""
+        return None
+
+    @abstractmethod
+    def cancel(self, connection: sa.Connection) -> None:
+        """Ends, from another thread, what the connection is doing."""
+
+
+def whole_number_key(of: Selection) -> str | None:
+    """The key in SQL, where it is one column of whole numbers without null, and an index leads to it."""
+    if len(of.key) != 1:
+        return None
+    field, known, _ = of.key[0]
+    stored = known.stored
+    led = of.inspected.table.key[:1] == (stored.name,) or any(
+        index.columns[0] == stored.name for index in of.inspected.table.indexes
+    )
+    whole = stored.kind.name == known.kind.name == field.kind.name == "integer" and field.native and stored.native
+    return of.dialect.quoted(stored.name) if led and whole and not stored.nullable else None
+
+
+def unique(of: Selection) -> bool:
+    """Whether no two rows share a key, null keys apart: the database says so, and means by equal what we mean."""
+    names = {known.stored.name for _, known, _ in of.key}
+    indexes = [index.columns for index in of.inspected.table.indexes if index.unique]
+    said = any(columns and names.issuperset(columns) for columns in (of.inspected.table.key, *indexes))
+    plain = all(
+        known.kind == known.stored.kind
+        and (field.kind.name, field.kind.aware) == (known.kind.name, known.kind.aware)
+        and known.stored.base not in of.dialect.zero_dates
+        for field, known, _ in of.key
+    )
+    return said and plain
+
+
+def part_keys(of: Selection) -> str:
+    """SQL for how many rows have a null in their key."""
+    names = [of.dialect.quoted(known.stored.name) for _, known, _ in of.key if known.stored.nullable]
+    return f"count(CASE WHEN {' OR '.join(f'{name} IS NULL' for name in names)} THEN 1 END)" if names else "0"
+
+
+def hashed_columns(of: Selection) -> list[tuple[Field, Known]]:
+    """Key and fields: what a hash covers."""
+    return [(field, of.inspected.column(field.source)) for field in (*of.projection.key, *of.projection.fields)]
+
+
+def named(how: str, of: Selection, parts: Sequence[Any]) -> str:
+    """The name of a native function."""
+    return json.dumps([how, of.zero_null, *parts])
+
+
+def read_as(field: Field, known: Known) -> list[str]:
+    """All that decides which canonical value a raw one becomes."""
+    return [known.stored.base, str(known.stored.kind), str(known.kind), str(field.kind), str(known.zone)]
+
+
+def alike(field: Field, known: Known) -> bool:
+    """Whether the column is asked for as what it is."""
+    textual = field.kind.name in TEXTUAL and known.kind.name in TEXTUAL
+    asked, own = field.kind, known.kind
+    return own == known.stored.kind and (textual or (asked.name, asked.aware) == (own.name, own.aware))
+
+
+def framed(texts: Sequence[Text | None], frame: str) -> tuple[list[str], str] | None:
+    """What `digest_of` hashes, column by column, and the condition under which it would be wrong; None for neither.
+
+    frame: format of length, colon and text, null for null.
+    """
+    found = [text for text in texts if text is not None]
+    if len(found) < len(texts):
+        return None
+    unless = " OR ".join(dict.fromkeys(f"({text.unless})" for text in found if text.unless))
+    return [f"COALESCE({frame.format(text.sql)}, '~')" for text in found], unless
+
+
+def packed_key(of: Selection, hasher: Hasher) -> list[Packed] | None:
+    """The key's columns as they are delivered, for `pack`; None where a column has another form."""
+    columns = []
+    for field, known, _ in of.key:
+        nullable = known.stored.nullable
+        if field.native and field.kind.name == "integer" and known.stored.native and alike(field, known):
+            columns.append(Packed(of.dialect.quoted(known.stored.name), "integer", nullable))
+            continue
+        text = hasher.text(of, field, known)
+        if text is None or text.unless or (field.native and field.kind.name not in TEXTUAL):
+            return None
+        columns.append(Packed(text.sql, "text", nullable))
+    return columns

@@ -1,0 +1,261 @@
+"""PostgreSQL: its own 64-bit hash of rows, or MD5 of canonical texts; rows packed on the server by string_agg.
+
+The engine's hashes of some types do not see all of a value: of bigint, time and timestamp the upper half is folded
+into the lower one, numeric leaves out the sign. So these are hashed in their binary form.
+
+Its hash of a row is linear in the hashes of the columns: a sum over rows would not see two values swapped between two
+rows. So a hash is hashed once more before it is summed.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.compute
+import sqlalchemy as sa
+
+from trueup.model.record import Field
+from trueup.sides.sql.hashing import (
+    CANONICAL,
+    Function,
+    Hasher,
+    Packed,
+    Text,
+    alike,
+    framed,
+    hashed_columns,
+    named,
+    read_as,
+)
+from trueup.sides.sql.inspect import Known
+from trueup.sides.sql.read import Selection
+from trueup.sides.sql.spelling import TEXTUAL
+
+pc: Any = pyarrow.compute
+_SINCE: Final = 140_000  # the first version whose hash of rows can be called from SQL, and with scans by page
+_TEXTS: Final = ("text", "varchar", "bpchar", "name")
+# Types that are equal exactly where their canonical values are, in the form that is hashed.
+_DIRECT: Final = {
+    **dict.fromkeys(("int2", "int4", "int8"), "int8send({}::int8)"),
+    **dict.fromkeys(_TEXTS, '{}::text COLLATE "C"'),
+    "numeric": "numeric_send(trim_scale({}))",
+    "time": "time_send({})", "timestamp": "timestamp_send({})", "timestamptz": "timestamptz_send({})",
+    **dict.fromkeys(("bool", "float4", "float8", "date", "uuid", "bytea"), "{}"),
+}  # fmt: skip
+# One value of each form, to prove that two servers hash alike.
+_SAMPLES: Final = (
+    "int8send(-7::int8)", "int8send(9007199254740993)", "repeat('ä', 40)::text COLLATE \"C\"",
+    "''::text COLLATE \"C\"", "numeric_send(trim_scale(-123456.7890))", "true", "(-0.1)::float4", "'nan'::float4",
+    "(-0.1)::float8", "'nan'::float8", "date '2024-02-29'", "time_send(time '23:59:59.999999')",
+    "timestamp_send(timestamp '1969-07-20 20:17:40.5')", "timestamptz_send(timestamptz '2024-02-29 12:00:00+00')",
+    "'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid", "'\\x00ff'::bytea",
+)  # fmt: skip
+_PAGES_AT_ONCE: Final = 1_024
+_PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
+_LAST_PAGE: Final = 2**32 - 1
+_KEYS_AT_ONCE: Final = 20_000
+# Types of keys that can be found by an array of delivered values, and the array's type.
+_FOUND_BY: Final = {
+    **dict.fromkeys(("int2", "int4", "int8"), "int8"), "uuid": "uuid", "text": "text", "varchar": "text",
+}  # fmt: skip
+_FAR: Final = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
+
+
+class PostgreSQL(Hasher):
+    """PostgreSQL; its own hash from version 14."""
+
+    shares_instant: ClassVar[bool] = True
+
+    def begin(self, connection: sa.Connection) -> str:
+        """Exports what it sees. A standby can't; there each comparison has one connection."""
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar():
+            return ""
+        return str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar())
+
+    def join(self, connection: sa.Connection, instant: str) -> None:
+        """Imports it."""
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{instant}'")
+
+    def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
+        """Its own if the server is new enough, then the canonical one."""
+        found = [_native(connection, of)] if _recent(connection) else []
+        if connection.exec_driver_sql("SHOW server_encoding").scalar() == "UTF8":
+            texts = [self.text(of, *each) for each in hashed_columns(of)]
+            if made := framed(texts, "octet_length({0})::text || ':' || {0}"):
+                row = f"('x' || left(md5({' || '.join(made[0])}), 15))::bit(60)::int8"
+                found.append(Function(CANONICAL, row, made[1]))
+        return found
+
+    def text(self, of: Selection, field: Field, known: Known) -> Text | None:
+        """By the server's own text, which the session's settings fix."""
+        name, base, asked = of.dialect.quoted(field.source), known.stored.base, field.kind
+        stored = known.stored.kind
+        if base in _TEXTS or stored.name == "enum":
+            return Text(f"{name}::text") if asked.name in TEXTUAL and known.kind == stored else None
+        if known.kind != stored and not (asked.name == "timestamp" and known.zone is not None):
+            return None
+        match asked.name, stored.name:
+            case ("integer" | "decimal" | "text" | "enum", "integer"):
+                return Text(f"{name}::text")
+            case ("decimal" | "text" | "enum", "decimal") if base == "numeric":
+                return Text(f"lower(trim_scale({name})::text)")
+            case ("boolean" | "text" | "enum", "boolean"):
+                return Text(f"{name}::text")
+            case ("boolean", "integer"):
+                return Text(f"CASE {name} WHEN 0 THEN 'false' WHEN 1 THEN 'true' END", f"{name} NOT IN (0, 1)")
+            case ("uuid" | "text" | "enum", "uuid"):
+                return Text(f"{name}::text")
+            case ("bytes" | "text" | "enum", "bytes"):
+                return Text(f"encode({name}, 'hex')")
+            case ("date" | "text" | "enum", "date"):
+                return Text(f"{name}::text", _FAR.format(name))
+            case ("time" | "text" | "enum", "time") if base == "time":
+                return Text(f"{name}::text")
+            case ("timestamp", "timestamp" | "date"):
+                return _timestamp(name, field, known)
+            case ("text" | "enum", "timestamp"):
+                return _timestamp(name, Field(field.name, field.source, known.kind), known)
+        return None
+
+    def pack(
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+    ) -> list[pa.Array[Any]]:
+        """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
+        inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
+        parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
+        # Without the offset the planner would compute a hash once for each time it is named.
+        sql = f"SELECT count(*), {', '.join(parts)} FROM (SELECT {inner} {rest} OFFSET 0) AS q"
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor(binary=True) as cursor:
+            # psycopg formats with % only where there is something to put in.
+            row = cursor.execute(*((sql, values) if values else (sql.replace("%%", "%"),))).fetchone()
+        rows, *packed = row
+        found = iter(packed)
+        return [_unpacked(column, rows, found) for column in columns]
+
+    def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
+        """By place in the file, which a plain table of version 14 is scanned by."""
+        if not _recent(connection):
+            return None
+        table = of.dialect.named(of.inspected.table).replace("'", "''")
+        found = connection.exec_driver_sql(
+            "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int FROM pg_class c JOIN pg_am a "
+            f"ON a.oid = c.relam WHERE c.oid = '{table}'::regclass AND c.relkind IN ('r', 'm') AND a.amname = 'heap'"
+        ).scalar()
+        return None if found is None else list(_pages(int(found)))
+
+    def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
+        """By arrays, which an index serves."""
+        types = [_FOUND_BY.get(known.stored.base) for _, known, _ in of.key]
+        if None in types or not all(alike(field, known) for field, known, _ in of.key):
+            return None
+        if any(column.null_count for column in keys.columns):
+            return None
+        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, keys)
+
+    def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
+        """By grouping sets. The offsets keep the planner from hashing a row once for each use of its hash."""
+        # Positive: a remainder has the sign of what is divided.
+        cells = ", ".join(f"(h & {2**62 - 1}) %% {size} AS b{at}" for at, size in enumerate(sizes))
+        names = [f"b{at}" for at in range(len(sizes))]
+        which = " ".join(f"WHEN grouping({name}) = 0 THEN {at}" for at, name in enumerate(names))
+        return (
+            f"SELECT CASE {which} END, coalesce({', '.join(names)}), count(*), count(h), bit_xor(k), bit_xor(h) "
+            f"FROM (SELECT k, h, {cells} FROM (SELECT {key}::int8 AS k, {function.hash} AS h {rest} OFFSET 0) AS p "
+            f"OFFSET 0) AS q GROUP BY GROUPING SETS ({', '.join(f'({name})' for name in names)})"
+        )
+
+    def cancel(self, connection: sa.Connection) -> None:
+        """By the protocol's own request."""
+        driver: Any = connection.connection.driver_connection
+        driver.cancel_safe(timeout=5)
+
+
+def _recent(connection: sa.Connection) -> bool:
+    return int(connection.exec_driver_sql("SHOW server_version_num").scalar() or 0) >= _SINCE
+
+
+def _native(connection: sa.Connection, of: Selection) -> Function:
+    parts, spelled = [], []
+    for field, known in hashed_columns(of):
+        form = _DIRECT.get(known.stored.base) if alike(field, known) else None
+        if known.stored.base == "float8" and field.kind.bits == 32:
+            form = None
+        # Any other type by what the reader reads: equal texts become equal canonical values.
+        reading = of.dialect.reading(known.stored, field.kind)
+        name = of.dialect.quoted(field.source)
+        parts.append(form.format(name) if form else f'({reading.sql})::text COLLATE "C"')
+        spelled.append([form, field.kind.name] if form else read_as(field, known))
+    samples = f"hash_record_extended(ROW({', '.join(_SAMPLES)}), 0)"
+    summed = 'sum(hashtextextended({}::text COLLATE "C", 0))'
+    probe = connection.exec_driver_sql(f"SELECT {samples}, {summed.format(samples)}::text").one()
+    row = f"hash_record_extended(ROW({', '.join(parts)}), 0)"
+    return Function(named("postgresql", of, [*probe, spelled]), row, summed=summed)
+
+
+def _timestamp(name: str, field: Field, known: Known) -> Text | None:
+    stored, aware = known.stored.kind, field.kind.aware
+    if aware != stored.aware and str(known.zone) != "UTC":
+        return None
+    wall = f"({name} AT TIME ZONE 'UTC')" if stored.aware else f"{name}::timestamp"
+    zone = " || 'Z'" if aware else ""
+    return Text(f"replace({wall}::text, ' ', 'T'){zone}", _FAR.format(name))
+
+
+def _parts(name: str, column: Packed) -> list[str]:
+    """What is sent of a column; string_agg passes over null."""
+    if column.shape == "integer":
+        known = f"coalesce({name}, 0)" if column.nullable else name
+        mark = f"string_agg(CASE WHEN {name} IS NULL THEN '\\x00' ELSE '\\x01' END::bytea, '')"
+        return [f"string_agg(int8send({known}::int8), '')", *([mark] if column.nullable else [])]
+    # Only text of UTF-8 servers is packed, so that its bytes are those that are sent.
+    length = f"string_agg(int4send(coalesce(octet_length({name}), -1)), '')"
+    return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
+
+
+def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
+    if column.shape == "integer":
+        values = _numbers("q", next(found) or b"")
+        answer: pa.Array[Any] = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(values)])
+        if column.nullable:
+            marks = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(next(found) or b"")])
+            answer = pc.if_else(pc.equal(marks, 1), answer, pa.scalar(None, pa.int64()))
+        return answer
+    lengths = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(_numbers("i", next(found) or b""))])
+    text = next(found) or b""
+    ends = pc.cumulative_sum(pc.max_element_wise(lengths, 0)).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    answer = pa.Array.from_buffers(pa.string(), rows, [None, offsets.buffers()[1], pa.py_buffer(text)])
+    if column.nullable:
+        answer = pc.if_else(pc.greater_equal(lengths, 0), answer, pa.scalar(None, pa.string()))
+    return answer
+
+
+def _numbers(code: str, big_endian: bytes) -> array[int]:
+    values = array(code, big_endian)
+    if sys.byteorder == "little":
+        values.byteswap()
+    return values
+
+
+def _pages(count: int) -> Iterator[tuple[str, list[Any]]]:
+    for first in range(0, max(count, 1), _PAGES_AT_ONCE):
+        end = first + _PAGES_AT_ONCE
+        # The last one is open: the file may have grown since, though nothing of that is older than the instant.
+        yield _PAGE, [f"({first},0)", f"({end if end < count else _LAST_PAGE},0)"]
+
+
+def _among(names: list[str], types: list[Any], keys: pa.Table) -> Iterator[tuple[str, list[Any]]]:
+    marks = [f"%s::{type_}[]" for type_ in types]
+    if len(names) == 1:
+        condition = f"{names[0]} = ANY({marks[0]})"
+    else:
+        condition = f"({', '.join(names)}) IN (SELECT * FROM unnest({', '.join(marks)}))"
+    for few in keys.to_batches(_KEYS_AT_ONCE):
+        yield condition, [column.to_pylist() for column in few.columns]

@@ -1,0 +1,104 @@
+"""SQLite: MD5 of a row's raw values, by functions of ours that run inside the query.
+
+A file has no server whose network could be spared: there is no canonical function, for it is as fast to read.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Sequence
+from hashlib import md5
+from typing import Any, Final
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from trueup.model.record import Field
+from trueup.sides.sql.hashing import Function, Hasher, Packed, Text, hashed_columns, named, read_as
+from trueup.sides.sql.inspect import Known
+from trueup.sides.sql.read import Selection
+
+# Each column is two arguments of a function, of which SQLite allows 127.
+_COLUMNS_MAX: Final = 60
+_KEYS: Final = {"integer": int, "text": bytes}
+
+
+class SQLite(Hasher):
+    """SQLite."""
+
+    def begin(self, connection: sa.Connection) -> str:
+        """The first read of a transaction fixes what it sees."""
+        return ""
+
+    def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
+        """Its own, where keys are whole numbers or texts: of other values it is not plain which count as equal."""
+        columns = hashed_columns(of)
+        expected = [_KEYS.get(field.kind.name) for field, _, _ in of.key]
+        if None in expected or len(columns) > _COLUMNS_MAX:
+            return []
+        driver: Any = connection.connection.driver_connection
+        width = 2 * len(expected)
+
+        def hashed(*values: Any) -> int | None:
+            keys = values[:width:2]
+            if [type(key) for key in keys] != expected or not all(map(_is_utf8, keys)):
+                return None
+            # Spells any row of these types, and no two rows alike.
+            return int.from_bytes(md5(marshal.dumps(values, 0), usedforsecurity=False).digest()[:8], signed=True)
+
+        driver.create_function("trueup_hash", 2 * len(columns), hashed, deterministic=True)
+        driver.create_aggregate("trueup_sum", 1, _Sum)
+        arguments = []
+        for field, _ in columns:
+            name = of.dialect.quoted(field.source)
+            # As bytes: not every text is UTF-8, and Python would refuse to decode it.
+            is_text = f"typeof({name}) = 'text'"
+            arguments.append(f"CASE WHEN {is_text} THEN CAST({name} AS BLOB) ELSE {name} END, {is_text}")
+        row = f"trueup_hash({', '.join(arguments)})"
+        return [Function(named("sqlite", of, [read_as(*each) for each in columns]), row, summed="trueup_sum({})")]
+
+    def text(self, of: Selection, field: Field, known: Known) -> Text | None:
+        """None: any column may hold any value, and only Python knows what it means."""
+        return None
+
+    def pack(
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+    ) -> list[pa.Array[Any]]:
+        """There is nothing to pack for: rows come one by one, but no network is between."""
+        driver: Any = connection.connection.driver_connection
+        sql = f"SELECT {', '.join(column.sql for column in columns)} {rest}"
+        rows = driver.execute(sql, tuple(values)).fetchall()
+        found = list(zip(*rows, strict=True)) or [()] * len(columns)
+        types = [pa.int64() if column.shape == "integer" else pa.string() for column in columns]
+        return [pa.array(each, type_) for each, type_ in zip(found, types, strict=True)]
+
+    def cancel(self, connection: sa.Connection) -> None:
+        """Between two steps of its machine."""
+        driver: Any = connection.connection.driver_connection
+        driver.interrupt()
+
+
+class _Sum:
+    """Of integers, wider than SQLite's own, as text; null where one is null."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.known = True
+
+    def step(self, value: int | None) -> None:
+        if value is None:
+            self.known = False
+        else:
+            self.total += value
+
+    def finalize(self) -> str | None:
+        return str(self.total) if self.known else None
+
+
+def _is_utf8(key: Any) -> bool:
+    if isinstance(key, bytes):
+        try:
+            key.decode()
+        except UnicodeDecodeError:
+            return False
+    return True

@@ -1,0 +1,226 @@
+"""Segments, keyhash and sketch over ranges of whole-number keys, on a table of some thousand records."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sql_tables import Tables
+from trueup.compare import hashed, keyhash, segments
+from trueup.compare.choose import compare
+from trueup.compare.keyhash import ranges
+from trueup.compare.plan import Plan, plan
+from trueup.compare.result import Counts
+from trueup.errors import SideError
+from trueup.sides.sql import Sql
+
+ROWS = 3_000
+COLUMNS = "id bigint PRIMARY KEY, name varchar(40), amount decimal(12,2)"
+
+
+@pytest.fixture(autouse=True)
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyhash, "ROWS_WANTED", 64)
+    monkeypatch.setattr(keyhash, "ROWS_MAX", 100)
+    monkeypatch.setattr(segments, "_ROWS_WANTED", 64)
+    monkeypatch.setattr(hashed, "_SMALL_ROWS", 0)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def tables(request: pytest.FixtureRequest) -> Tables:
+    made: Tables = request.getfixturevalue("on_postgres" if request.param == "postgresql" else "on_mariadb")
+    return made
+
+
+def filled(tables: Tables, ids: str = "n", rows: int = ROWS) -> str:
+    """A table whose keys are an expression of n = 1…rows."""
+    name = tables.table(COLUMNS)
+    counted = f"SELECT 1 AS i UNION ALL SELECT i + 1 FROM r WHERE i < {rows}"
+    numbers = f"(WITH RECURSIVE r AS ({counted}) SELECT CAST(i AS decimal(20)) AS n FROM r) AS r"
+    if tables.quote == "`":
+        tables.execute(f"SET max_recursive_iterations = {rows + 1}")
+    values = f"{ids}, concat('name ', n), n / 8.0"
+    tables.execute(f"INSERT INTO {tables.quoted(name)} SELECT {values} FROM {numbers}")
+    if tables.quote == '"':
+        tables.execute(f"ANALYZE {tables.quoted(name)}")
+    return name
+
+
+def pair(tables: Tables, *changes: str, ids: str = "n") -> tuple[Sql, Sql]:
+    """Two such tables, and what is done to the second."""
+    left, right = filled(tables, ids), filled(tables, ids)
+    for change in changes:
+        tables.execute(change.format(tables.quoted(right)))
+    return tables.side(left), tables.side(right)
+
+
+def planned(left: Sql, right: Sql) -> Plan:
+    return plan(left.describe(), right.describe(), key=("id",))
+
+
+SCATTERED = (
+    "UPDATE {} SET amount = -amount WHERE id IN (1, 777, 778)",
+    "DELETE FROM {} WHERE id IN (3000, 1500)",
+    "INSERT INTO {} VALUES (-5, 'extra', 0), (10000, NULL, 1)",
+)
+FOUND = {'["-5"]': "extra", '["1"]': "differ", '["777"]': "differ", '["778"]': "differ", '["1500"]': "missing",
+         '["3000"]': "missing", '["10000"]': "extra"}  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["segments", "keyhash", "sketch", None])
+def test_a_few_differences_are_found_and_little_else_is_read(tables: Tables, strategy: str | None) -> None:
+    left, right = pair(tables, *SCATTERED)
+    with compare(left, right, planned(left, right), strategy=strategy) as found:
+        assert {each.key: each.kind for each in found.differences()} == FOUND
+        assert found.counts == Counts(ROWS, ROWS, ROWS - 5, missing=2, extra=2, differ=3)
+        assert found.differing_fields == {"name": 0, "amount": 3}
+        mysql = tables.quote == "`"
+        if strategy == "sketch":
+            assert found.strategy == ("segments" if mysql else "sketch")
+        elif strategy is not None:
+            assert found.strategy == strategy
+        if found.strategy == "segments":
+            assert all(read.rows < 2 * ROWS / 3 for read in found.read)
+        assert all(read.bytes > 0 and read.statements for read in found.read)
+
+
+@pytest.mark.parametrize("strategy", ["gate", "segments", "keyhash", "sketch", None])
+def test_equal_tables_agree_by_every_strategy(tables: Tables, strategy: str | None) -> None:
+    left, right = pair(tables)
+    with compare(left, right, planned(left, right), strategy=strategy) as found:
+        assert found.agree
+        assert found.counts == Counts(ROWS, ROWS, ROWS)
+
+
+@pytest.mark.parametrize(
+    "ids", ["n * n * n", "CASE WHEN n < 2900 THEN n ELSE n + 1000000000000 END", "n - 1500", "n * 1000000000000000"]
+)
+@pytest.mark.parametrize("strategy", ["segments", "keyhash"])
+def test_keys_may_lie_as_unevenly_as_they_like(tables: Tables, ids: str, strategy: str) -> None:
+    left, right = pair(tables, "UPDATE {} SET name = 'x' WHERE name = 'name 1234'", ids=ids)
+    with compare(left, right, planned(left, right), strategy=strategy) as found:
+        assert found.counts == Counts(ROWS, ROWS, ROWS - 1, differ=1)
+        assert found.strategy == strategy
+
+
+def test_keys_at_both_ends_of_the_integers_are_matched_without_ranges(tables: Tables) -> None:
+    """Given keys too far apart for a difference in 64 bits, I expect the answer all the same."""
+    change = "INSERT INTO {} VALUES (-9223372036854775808, 'first', 0), (9223372036854775807, 'last', 0)"
+    for strategy in ("segments", "keyhash", "sketch", None):
+        left, right = pair(tables, change)
+        with compare(left, right, planned(left, right), strategy=strategy) as found:
+            assert {each.key: each.kind for each in found.differences()} == {
+                '["-9223372036854775808"]': "extra",
+                '["9223372036854775807"]': "extra",
+            }
+
+
+def test_one_side_may_be_empty(tables: Tables) -> None:
+    for strategy in ("segments", "keyhash", "sketch", None):
+        left, right = pair(tables, "DELETE FROM {}")
+        with compare(left, right, planned(left, right), strategy=strategy) as found:
+            assert found.counts == Counts(ROWS, 0, 0, missing=ROWS)
+
+
+@pytest.mark.postgres
+def test_a_sketch_that_is_too_small_is_left_for_segments(on_postgres: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashed, "_SKETCH_RECORDS", 10)
+    left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id <= 1000")
+    with compare(left, right, planned(left, right), strategy="sketch") as found:
+        assert (found.strategy, found.counts.differ) == ("segments", 1000)
+        assert "decode" in found.reason
+
+
+@pytest.mark.postgres
+def test_differences_everywhere_are_looked_for_key_by_key_at_once(on_postgres: Tables) -> None:
+    left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 10 = 3")
+    with compare(left, right, planned(left, right)) as found:
+        assert (found.strategy, found.counts.differ) == ("keyhash", ROWS // 10)
+        assert "100% of the ranges" in found.reason
+
+
+def test_all_hashes_and_records_are_of_one_instant(tables: Tables) -> None:
+    """Given a table that changes after the snapshot, I expect what it was, by every connection."""
+    (side, _) = pair(tables)
+    projection = planned(side, side).left
+    with closing(side.snapshot(projection)) as snapshot:
+        name = tables.quoted(side.label)
+        function = snapshot.functions[0]
+        before = snapshot.total(function)
+        tables.execute(f"UPDATE {name} SET amount = 0")
+        tables.execute(f"DELETE FROM {name} WHERE id < 100")
+        assert snapshot.total(function) == before
+        assert sum(batch.num_rows for batch in snapshot.hashes(function)) == ROWS
+        results: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda: results.append(snapshot.hashes_within(function, 1, 10, 100)))
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(results) == 4
+        assert all(each.equals(results[0]) and each.num_rows == 10 for each in results)
+        (records,) = snapshot.records(pa.table({"k0": pa.array([7], pa.int64())}))
+        ((number, name, amount),) = (row.values() for row in records.to_pylist())
+        assert (number, name, Decimal(amount)) == (7, "name 7", Decimal("0.88"))
+
+
+def test_closing_ends_what_runs_in_the_server(tables: Tables) -> None:
+    """Given a query that would take a minute, I expect it to end when the comparison is broken off."""
+    side, _ = pair(tables)
+    snapshot = side.snapshot(planned(side, side).left)
+    sleep = "SELECT pg_sleep(60)" if tables.quote == '"' else "SELECT SLEEP(60)"
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            snapshot._all(sleep)
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(0.5)
+    started = time.monotonic()
+    snapshot.close()
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("strategy", ["segments", "keyhash"])
+def test_a_side_that_fails_in_the_middle_fails_the_comparison(
+    tables: Tables, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = pair(tables, "UPDATE {} SET name = 'x' WHERE id = 1500")
+    taken = right.snapshot(planned(left, right).right)
+    monkeypatch.setattr(type(right), "snapshot", _failing(type(right).snapshot, right))
+    taken.close()
+    with pytest.raises(SideError):
+        compare(left, right, planned(left, right), strategy=strategy)
+
+
+def _failing(original: Any, which: Sql) -> Any:
+    def snapshot(self: Sql, projection: Any) -> Any:
+        made = original(self, projection)
+        if self is which:
+            made.hashes_within = lambda *_: made._all("SELECT * FROM a_table_that_is_gone")
+        return made
+
+    return snapshot
+
+
+def test_ranges_cover_the_span_and_nothing_twice() -> None:
+    for span, rows in (((1, 1), 0), ((-5, 1000), 700), ((0, 2**61), 10**6), ((3, 4), 10**9)):
+        pieces = list(ranges(span, rows))[:2000]
+        assert pieces[0][0] == span[0]
+        assert all(a[1] + 1 == b[0] and a[0] <= a[1] for a, b in pairwise(pieces))

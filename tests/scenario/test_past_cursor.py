@@ -1,0 +1,137 @@
+"""The cheap comparison reads only what was touched, and the full one proves it right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import trueup
+from trueup.errors import ConfigError
+from trueup.model.record import key_text
+from trueup.sides.memory import Memory
+from trueup.testing.clock import START_US, ManualClock
+
+COLUMNS = {"id": "integer", "name": "text", "at": "instant"}
+
+
+def at(clock):
+    return datetime.fromtimestamp(clock.now_us() / 1e6, UTC)
+
+
+class Counting(Memory):
+    """Counts what is read of it."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.scanned = self.read_keys = 0
+
+    def scan(self, projection, *scope):
+        for batch in super().scan(projection, *scope):
+            self.scanned += batch.num_rows
+            yield batch
+
+    def read(self, projection, keys):
+        self.read_keys += len(keys)
+        return super().read(projection, keys)
+
+
+class World:
+    def __init__(self, tmp_path, *, replica_versioned=True, rows=500):
+        self.clock = ManualClock()
+        old = datetime.fromtimestamp(START_US / 1e6, UTC) - timedelta(days=30)
+        values = [{"id": number, "name": f"n{number}", "at": old} for number in range(rows)]
+        self.authority = Counting(values, key="id", version="at", columns=COLUMNS, clock=self.clock)
+        version = {"version": "at", "stamp": True} if replica_versioned else {}
+        self.replica = Counting(values, key="id", columns=COLUMNS, clock=self.clock, **version)
+        self.project = trueup.Project(f"sqlite:///{tmp_path}/state.db", clock=self.clock, seed=1, threads=1)
+        self.pair = self.project.pair(
+            "people", authority=self.authority, replica=self.replica, fields=["name"], settle="1m", overlap="10m"
+        )
+
+    def forget(self):
+        for side in (self.authority, self.replica):
+            side.scanned = side.read_keys = 0
+
+    def write(self, side, number, name):
+        side.put({"id": number, "name": name, "at": at(self.clock)})
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    with world.project:
+        world.pair.adopt()
+        world.clock.advance(7_200)
+        world.forget()
+        yield world
+
+
+def test_nothing_was_touched_and_hardly_anything_is_read(world):
+    report = world.pair.run("changed")
+    assert (report.counts["left"], report.counts["right"], report.counts["differ"]) == (0, 0, 0)
+    assert world.authority.scanned == world.replica.scanned == 0
+    assert report.exit_code == 0
+
+
+def test_what_each_side_touched_is_found_and_the_rest_is_not_read(world):
+    world.write(world.authority, 3, "new")
+    world.write(world.replica, 5, "by hand")
+    world.clock.advance(300)
+    report = world.pair.run("changed")
+    assert (report.counts["drift_behind"], report.counts["drift_edited"]) == (1, 1)
+    assert (report.counts["left"], report.counts["right"]) == (1, 1)
+    assert world.authority.read_keys + world.replica.read_keys < 20
+    assert [case.key for case in world.project.archive.cases("people")] == [key_text(["5"])]
+    full = world.pair.run("compare")
+    assert (full.counts["drift_behind"], full.counts["drift_edited"]) == (0, 1)
+
+
+def test_our_own_writes_are_not_looked_at_again(world):
+    world.write(world.authority, 3, "new")
+    world.clock.advance(300)
+    assert world.pair.run("changed").counts["differ"] == 1
+    world.clock.advance(120)
+    again = world.pair.run("changed")
+    assert (again.counts["left"], again.counts["right"], again.counts["differ"]) == (1, 1, 0)
+
+
+def test_the_cursor_moves_and_what_lies_behind_it_is_not_read_again(world):
+    world.write(world.authority, 3, "new")
+    world.clock.advance(300)
+    world.pair.run("changed")
+    world.clock.advance(7_200)
+    world.pair.run("changed")
+    world.forget()
+    assert world.pair.run("changed").counts["left"] == 0
+
+
+def test_a_replica_that_can_not_tell_is_read_by_key(tmp_path):
+    world = World(tmp_path, replica_versioned=False)
+    with world.project:
+        world.pair.adopt()
+        world.clock.advance(7_200)
+        world.write(world.authority, 3, "new")
+        world.write(world.replica, 5, "by hand")
+        world.clock.advance(300)
+        world.forget()
+        report = world.pair.run("changed")
+        assert report.counts["drift_behind"] == 1
+        assert world.replica.scanned == 0
+        # Only the full comparison shows what a replica without version changed.
+        assert report.counts["drift_edited"] == 0
+        assert world.pair.run("compare").counts["drift_edited"] == 1
+
+
+def test_a_record_that_vanished_is_for_the_full_comparison(world):
+    assert world.authority.remove(7)
+    world.clock.advance(300)
+    assert world.pair.run("changed").counts["differ"] == 0
+    assert world.pair.run("compare").counts["drift_orphaned"] == 1
+
+
+def test_a_pair_that_was_never_compared_says_so(tmp_path):
+    world = World(tmp_path)
+    with world.project, pytest.raises(ConfigError, match="never compared"):
+        world.project.ledger.settle("people")
+        world.pair.run("changed")
