@@ -1,8 +1,10 @@
-"""Variables of the environment in declarations."""
+"""What a process finds around it: variables of the environment, and a name of its own."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 
 from trueup.errors import ConfigError
 
@@ -17,3 +19,8 @@ def expand(text: str, what: str) -> str:
             raise ConfigError(f"{what}: the variable {name} is not set.", hint=f"Set it first: export {name}=…")
         expanded += os.environ[name] + rest
     return expanded
+
+
+def process_name() -> str:
+    """A name for leases that no other process has, nor this one when it is asked again."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"

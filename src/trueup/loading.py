@@ -49,7 +49,9 @@ def load(spec: str | None) -> Project:
 
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
-    project = Project(config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb)
+    project = Project(
+        config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb
+    )
     systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():
         try:

@@ -88,10 +88,10 @@ class Pair:
     stop_at: how much one plan may do unasked. overlap_us, overlap_versions: how far before the cursor a sweep begins.
     settle_us: how long a record must be quiet before it is judged. recheck_us, jitter: how long what is done
     counts as verified. tries_max: attempts before a record is parked. lease_us: right to work on one record.
-    schedules: when `sweep`, `compare` and `changed` (what changed is compared) are due, of those that are. system: what the handler or the replica's writer calls. after: pairs
-    whose records must be done first, with the columns that hold their keys (none: the key's own names).
-    concurrency: batches worked at once, over all workers of the store; None for any number. two_person: decisions
-    about its cases act only once a second person agrees.
+    schedules: when a `sweep`, a `compare`, or a comparison of what `changed` is due, of those that are declared.
+    system: what the handler or the replica's writer calls. after: pairs whose records must be done first, with the
+    columns that hold their keys (none: the key's own names). concurrency: batches worked at once, over all workers of
+    the store; None for any number. two_person: decisions about its cases act only once a second person agrees.
     """
 
     name: str
@@ -191,12 +191,7 @@ def declare(
             f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
             hint="Declare both keys with the same columns in the same order.",
         )
-    if not 0 <= jitter <= 1:
-        raise ConfigError(f"pair {name}: jitter is {jitter}.", hint="Give a share between 0 and 1.")
-    if tries < 1:
-        raise ConfigError(f"pair {name}: tries is {tries}.", hint="Give at least 1.")
-    if concurrency is not None and concurrency < 1:
-        raise ConfigError(f"pair {name}: concurrency is {concurrency}.", hint="Give at least 1, or leave it out.")
+    _check_numbers(name, jitter, tries, concurrency)
     return Pair(
         name=name,
         authority=authority,
@@ -247,6 +242,15 @@ def _schedules(
             raise ConfigError(f"pair {name}: {option} needs a replica.", hint="Give the pair one, or leave it out.")
         found[what] = schedule(rule, pair=name, what=option, zone=zone, start_jitter=start_jitter, blackout_=closed)
     return found
+
+
+def _check_numbers(name: str, jitter: float, tries: int, concurrency: int | None) -> None:
+    if not 0 <= jitter <= 1:
+        raise ConfigError(f"pair {name}: jitter is {jitter}.", hint="Give a share between 0 and 1.")
+    if tries < 1:
+        raise ConfigError(f"pair {name}: tries is {tries}.", hint="Give at least 1.")
+    if concurrency is not None and concurrency < 1:
+        raise ConfigError(f"pair {name}: concurrency is {concurrency}.", hint="Give at least 1, or leave it out.")
 
 
 def _after(declared: Sequence[Any] | Mapping[Any, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ import random
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from trueup.engine.clock import SystemClock
@@ -22,7 +21,7 @@ from trueup.engine.run import PATIENCE_US, Phase, Reconciliation, RunOptions
 from trueup.engine.scheduler import Scheduler
 from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
-from trueup.environment import expand
+from trueup.environment import expand, process_name
 from trueup.errors import ConfigError
 from trueup.events.webhook import Source
 from trueup.integrations.url import Url
@@ -34,7 +33,6 @@ from trueup.model.event import Event
 from trueup.model.moment import moment_us
 from trueup.model.names import hint_for, selected
 from trueup.model.presence import Presence
-from trueup.model.row import State
 from trueup.pair import ANY_ACTION, Handlers, Pair, declare
 from trueup.ports import Archive, Budgets, Clock, Ledger
 from trueup.stores import nowhere, open_store
@@ -205,28 +203,21 @@ class BoundPair:
 
     def work(self, keys: Sequence[str] | None = None) -> Ends | None:
         """Works what waits, all of it or these records; None where a worker lives that does."""
-        ledger = self._project.ledger
-        if alive(self._project.archive, ledger.now_us(), self.name):
+        project = self._project
+        if alive(project.archive, project.ledger.now_us(), self.name):
             return None
-        waiting = ledger.counts(self.name).get("pending", 0) if keys is None else self._waiting(keys)
-        if not waiting:
+        if not project.ledger.counts(self.name).get("pending"):
             return Ends()
-        worker = self._project.worker([self.name])
+        worker = project.worker([self.name])
         if keys is None:
             return worker.drain(PATIENCE_US)
-        return Ends(finish.result for finish in worker.once(self._project.chance(), keys))
-
-    def _waiting(self, keys: Sequence[str]) -> int:
-        rows = self._project.ledger.rows(self.name, keys).values()
-        return sum(row.state is State.PENDING for row in rows)
+        return Ends(finish.result for finish in worker.once(project.chance(), keys))
 
     def close(self) -> None:
         """Gives back the connections of its sides and URLs; the next use opens new ones."""
-        for posting in self.url_handlers:
-            posting.close()
-        self.pair.authority.close()
-        if self.pair.replica is not None:
-            self.pair.replica.close()
+        for each in (*self.url_handlers, self.pair.authority, self.pair.replica):
+            if each is not None:
+                each.close()
 
     def status(self) -> Status:
         """How the pair is, from the state store alone."""
@@ -291,10 +282,11 @@ class Project:
         return [self._pairs[name] for name in selected(self._pairs, patterns, client)]
 
     def cases(
-        self, pair: str | None = None, where: CaseFilter = ANY_CASE, *, open_only: bool = True, limit: int | None = None
-    ) -> list[Case]:
-        """Cases of a pair, or of all, oldest first."""
-        return self.archive.cases(pair, where, open_only=open_only, limit=limit)
+        self, pair: str | None = None, where: CaseFilter | None = None, *, open_only: bool = True,
+        limit: int | None = None,
+    ) -> list[Case]:  # fmt: skip
+        """Cases of a pair, or of all, oldest first. where: which of them, see `trueup.model.case.CaseFilter`."""
+        return self.archive.cases(pair, where or ANY_CASE, open_only=open_only, limit=limit)
 
     @property
     def ledger(self) -> Ledger:
@@ -344,7 +336,7 @@ class Project:
         declared = {name: bound.pair for name, bound in self._pairs.items()}
         check_order(declared)
         host, threads = socket.gethostname(), self._threads if threads is None else threads
-        owner = self._owner()
+        owner = process_name()
         presence = Presence(owner, host, os.getpid(), threads, tuple(bound.name for bound in chosen), stays=False)
         return Worker(
             self.ledger,
@@ -359,7 +351,12 @@ class Project:
             heart=Heart(self.archive, self.clock, presence),
             lend=Lending(
                 {bound.name: bound.records for bound in chosen if bound.pair.replica is not None},
-                self.ledger, self.archive, self.clock, self.chance(), owner=owner, memory_mb=self.memory_mb,
+                self.ledger,
+                self.archive,
+                self.clock,
+                self.chance(),
+                owner=owner,
+                memory_mb=self.memory_mb,
             ),
         )
 
@@ -370,16 +367,10 @@ class Project:
     def scheduler(self, pairs: Sequence[str] | None = None, *, runs_at_once: int | None = None) -> Scheduler:
         """Starts the runs of these pairs, or of all, when they are due."""
         chosen = {name: self.find(name) for name in (pairs or list(self._pairs))}
-        for bound in chosen.values():
-            bound.handlers.check(bound.pair)
         return Scheduler(
-            self.ledger, self.archive, self.budgets, self.clock, chosen, owner=self._owner(), chance=self.chance(),
+            self.ledger, self.archive, self.budgets, self.clock, chosen, owner=process_name(), chance=self.chance(),
             runs_at_once=self._runs_at_once if runs_at_once is None else runs_at_once,
         )  # fmt: skip
-
-    def _owner(self) -> str:
-        """A name for leases, unique among the store's processes."""
-        return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
     def chance(self) -> random.Random:
         """A generator seeded from the project's."""
@@ -397,7 +388,5 @@ class Project:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -132,6 +132,7 @@ def test_a_record_that_vanished_is_for_the_full_comparison(world):
 
 def test_a_pair_that_was_never_compared_says_so(tmp_path):
     world = World(tmp_path)
-    with world.project, pytest.raises(ConfigError, match="never compared"):
+    with world.project:
         world.project.ledger.settle("people")
-        world.pair.run("changed")
+        with pytest.raises(ConfigError, match="never compared"):
+            world.pair.run("changed")

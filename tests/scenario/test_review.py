@@ -155,7 +155,7 @@ def test_edit_can_make_a_field_null(shop: Trueup) -> None:
         (("--all", "--pair", "orders", "edit"), "edit is decided for one case at a time."),
         (("--all", "--pair", "orders", "take-authority"), "nobody is here to be asked."),
     ],
-    ids=" ".join,
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
 def test_a_decision_that_lacks_something_is_refused_and_nothing_is_written(
     shop: Trueup, arguments: tuple[str, ...], said: str

@@ -31,7 +31,7 @@ def case_of(records: Records, item: PlanItem, now_us: int, *, row: Row | None, r
     return Case(
         pair=records.pair.name,
         key=item.key,
-        drift=item.drift,
+        drift=str(item.drift),
         opened_us=now_us,
         authority=item.authority,
         replica=item.replica,

@@ -226,14 +226,13 @@ class Records:
         Values that lack a field, or that have no version, give a change without version: the worker then
         reads the authority. Names that the authority does not have are refused.
         """
-        fields = {field.name: field for field in self.authority.columns}
-        unknown = [name for name in values if name not in fields]
-        if unknown:
+        kinds = self.kinds
+        if unknown := values.keys() - kinds.keys():
             raise SchemaError(
-                f"pair {self.pair.name}: the authority has no column {unknown[0]}.",
-                hint=f"It has: {', '.join(fields)}.",
+                f"pair {self.pair.name}: the authority has no column {min(unknown)}.",
+                hint=f"It has: {', '.join(kinds)}.",
             )
-        canonical = {name: canonical_text(value, fields[name].kind) for name, value in values.items()}
+        canonical = {name: canonical_text(value, kinds[name]) for name, value in values.items()}
         lacking = [field.name for field in self.authority.key if canonical.get(field.name) is None]
         if lacking:
             raise SchemaError(f"pair {self.pair.name}: the change has no {lacking[0]}.", hint="Give the whole key.")

@@ -27,7 +27,7 @@ from trueup.model.drift import Verdict
 from trueup.model.outcome import HandlerOutcome
 from trueup.model.row import Row
 from trueup.model.row import State as RowState
-from trueup.ports import Archive, Budgets, Clock, Ledger, WritableSide, Write
+from trueup.ports import Archive, Budgets, Clock, Ledger, WritableSide, Write, provides
 
 LEASE_US: Final = 60_000_000
 PATIENCE_US: Final = 30_000_000
@@ -81,7 +81,7 @@ class Review:
     @property
     def writable(self) -> bool:
         """Whether the authority can be written."""
-        return isinstance(self.pair.authority, WritableSide)
+        return provides(self.pair.authority, WritableSide)
 
     def case(self, number: int) -> Case:
         """The case of this number; DecisionRefused where this pair has none."""

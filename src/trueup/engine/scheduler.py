@@ -1,7 +1,7 @@
 """The scheduler: claims what is due and runs it, a few at a time, the longest due first.
 
-Several schedulers may share a store: each turn is claimed by one of them. One process never starts two runs of a pair at
-once; the second waits until the first has ended. Across processes the pair's slot sees to that.
+Several schedulers may share a store: each turn is claimed by one of them. One process never starts two runs of a pair
+at once; the second waits until the first has ended. Across processes the pair's slot sees to that.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from trueup.engine.report import Report
+from trueup.engine.run import Phase
 from trueup.errors import RunStopped, RunUnderWay, StateError, TrueupError
 from trueup.model import turn as rules
-from trueup.model.schedule import Schedule
+from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule
 from trueup.model.turn import Turn
-from trueup.pair import Pair
+from trueup.pair import Handlers, Pair
 from trueup.ports import Archive, Budgets, Clock, Ledger
 
 TURN_LEASE_US: Final = 60_000_000
@@ -29,8 +30,23 @@ STATE_PAUSE_S_MAX: Final = 30.0
 ERROR_CHARACTERS_MAX: Final = 500
 _log = logging.getLogger(__name__)
 
+_PHASES: Final[Mapping[str, Phase]] = {SWEEP: "sweep", COMPARE: "compare", CHANGED: "changed"}
 How = Literal["done", "refused", "stopped", "failed"]
-Perform = Callable[[str, str, Callable[[], bool]], Report]
+
+
+class Runnable(Protocol):
+    """A pair that can be run."""
+
+    @property
+    def pair(self) -> Pair:
+        """What was declared."""
+
+    @property
+    def handlers(self) -> Handlers:
+        """What acts on its changes."""
+
+    def run(self, only: Phase, *, enqueue: bool, stop: Callable[[], bool]) -> Report:
+        """Reconciles the pair. Raises RunUnderWay, RunStopped, and what a side raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +68,11 @@ class Performed:
 
 
 class Scheduler:
-    """Starts the runs of some pairs when they are due.
+    """Starts the runs of some pairs when they are due; their jobs are left to workers.
 
-    perform: runs a pair (name, `sweep`, `compare` or `changed`, whether to stop), as `BoundPair.run` does. owner: its
-    name in leases. runs_at_once: runs of different pairs at the same time. chance: spreads what is tried again.
+    owner: its name in leases. runs_at_once: runs of different pairs at the same time. chance: spreads what is tried
+    again. lease_us: after so long a turn is due again whose process died. Raises HandlerError where nothing would act
+    on what a run finds.
     """
 
     def __init__(
@@ -64,8 +81,7 @@ class Scheduler:
         archive: Archive,
         budgets: Budgets,
         clock: Clock,
-        pairs: Mapping[str, Pair],
-        perform: Perform,
+        runnable: Mapping[str, Runnable],
         *,
         owner: str,
         chance: random.Random,
@@ -73,8 +89,11 @@ class Scheduler:
         lease_us: int = TURN_LEASE_US,
     ) -> None:
         self._ledger, self._archive, self._budgets, self._clock = ledger, archive, budgets, clock
-        self._pairs = {name: pair for name, pair in pairs.items() if pair.schedules}
-        self._perform, self._owner, self._chance = perform, owner, chance
+        self._runnable = runnable
+        self._pairs = {name: each.pair for name, each in runnable.items() if each.pair.schedules}
+        for name, pair in self._pairs.items():
+            runnable[name].handlers.check(pair)
+        self._owner, self._chance = owner, chance
         self._runs_at_once, self._lease_us = runs_at_once, lease_us
         self._lock = threading.Lock()
         self._due: list[Turn] = []
@@ -140,7 +159,7 @@ class Scheduler:
     # ── which one ────────────────────────────────────────────────────────────────────────────────────
 
     def _take(self) -> Turn | None:
-        """The turn that has been due the longest and whose pair this process is not at; its pair is busy from now on."""
+        """The turn that has been due the longest, of a pair that is not busy; it is from now on."""
         if self._must_load():
             self._load()
         with self._lock:
@@ -220,7 +239,7 @@ class Scheduler:
 
     def _performed(self, turn: Turn, stop: Callable[[], bool]) -> tuple[How, Report | None]:
         try:
-            return "done", self._perform(turn.pair, turn.what, stop)
+            return "done", self._runnable[turn.pair].run(_PHASES[turn.what], enqueue=True, stop=stop)
         except RunUnderWay:
             return "refused", None
         except RunStopped:

@@ -24,7 +24,9 @@ from trueup.ports import Archive, Budgets, Clock, Ledger
 
 BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
-BATCH_QUICK_US = 250_000
+# An event waits for the batch that is under way, so a batch of quick jobs is no longer than it has to be.
+BATCH_QUICK_US = 12_000
+BATCH_LONG_US = 40_000
 BATCH_SLOW_US = 1_000_000
 WAIT_S_MAX = 1.0
 STATE_PAUSE_S_MAX = 30.0
@@ -104,7 +106,7 @@ class Worker:
     def _learn(self, name: str, worked: int, took_us: int) -> None:
         """Quick handlers get larger batches; slow ones must not hold what other workers could do."""
         size = self._sizes.get(name, BATCH_HANDLED)
-        if took_us > BATCH_SLOW_US:
+        if took_us > BATCH_SLOW_US or (took_us > BATCH_LONG_US and size > BATCH_HANDLED):
             self._sizes[name] = max(1, size // 2)
         elif took_us < BATCH_QUICK_US and worked >= size:
             self._sizes[name] = min(BATCH_WRITTEN, size * 2)

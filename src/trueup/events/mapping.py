@@ -42,7 +42,11 @@ class Mapped:
     @cached_property
     def _found(self) -> Mapping[str, Callable[[Any], Any]]:
         asked = {f"values.{name}": text for name, text in self.values.items()}
-        asked |= {name: text for name in ("each", "when", "deleted_when", "client") if (text := getattr(self, name)) is not None}
+        asked |= {
+            name: text
+            for name in ("each", "when", "deleted_when", "client")
+            if (text := getattr(self, name)) is not None
+        }
         return {name: _expression(text, f"events of {self.pair}, {name}") for name, text in asked.items()}
 
     def events(self, body: Any, headers: Mapping[str, str]) -> Iterator[Event]:
@@ -63,7 +67,6 @@ class Mapped:
             values = {name: found[f"values.{name}"](record) for name in self.values}
             pair = self.pair if "client" not in found else of_client(self.pair, self._client(found["client"](record)))
             yield Event(pair, {name: value for name, value in values.items() if value is not _LACKING}, deleted)
-
 
     def _client(self, name: Any) -> str:
         if isinstance(name, str | int) and not isinstance(name, bool) and CLIENT.fullmatch(str(name)):

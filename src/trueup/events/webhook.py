@@ -47,7 +47,8 @@ class Source:
     route: from a parsed body to events. Numbers in it are exact: int or Decimal. Whatever exception a route
     raises means that it can't make sense of the body; the body is then kept as a dead letter.
     size_max: bytes of a body. window: how old, or how far in the future, a signed time may be.
-    pairs: the pairs it may be about, as names or patterns such as `orders@*`; any where empty. ConfigError where something does not fit.
+    pairs: the pairs it may be about, as names or patterns such as `orders@*`; any where empty.
+    ConfigError where something does not fit.
     """
 
     name: str
@@ -60,7 +61,10 @@ class Source:
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
-            raise ConfigError(f"source {self.name!r} can't stand in a URL.", hint="Use a-z, 0-9, - and _; and one @ before the name of a client.")
+            raise ConfigError(
+                f"source {self.name!r} can't stand in a URL.",
+                hint="Use a-z, 0-9, - and _; and one @ before the name of a client.",
+            )
         if not self.secrets or isinstance(self.secrets, str):
             raise ConfigError(f"source {self.name} has no list of secrets.", hint='Give secrets=["${VARIABLE}"].')
         if self.size_max <= 0:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
+from json.encoder import encode_basestring as _quoted
 from typing import Any, Final
 
 from trueup.errors import SchemaError
@@ -50,8 +51,8 @@ class Rule:
 
     def judged(self, text: str | None, kind: Kind) -> str | None:
         """The text that is compared and digested."""
-        if text is None:
-            return None
+        if text is None or self is EXACT:
+            return text
         if kind.name in _TEXTUAL:
             text = text.strip() if self.trim else text
             text = nfc(text) if self.nfc else text
@@ -122,7 +123,7 @@ class Projection:
 
     def digest(self, values: Mapping[str, str | None]) -> str:
         """The record's digest: 128 bits over the judged canonical texts of `fields`, as 32 hex digits."""
-        return digest_of(each.rule.judged(values.get(each.name), each.kind) for each in self.fields)
+        return digest_of([each.rule.judged(values.get(each.name), each.kind) for each in self.fields])
 
     def changed_fields(self, left: Mapping[str, str | None], right: Mapping[str, str | None]) -> tuple[str, ...]:
         """Names of the fields that are not judged equal; `left` is the authority's."""
@@ -152,7 +153,8 @@ class Found:
 
 def key_text(parts: Iterable[str | None]) -> str:
     """The key as text: a compact JSON array of canonical texts in declared column order."""
-    return json.dumps(list(parts), ensure_ascii=False, separators=(",", ":"))
+    # As json.dumps writes it, which would build an encoder for every key.
+    return f"[{','.join(['null' if part is None else _quoted(part) for part in parts])}]"
 
 
 def key_parts(key: str) -> tuple[str | None, ...]:
@@ -186,11 +188,11 @@ class Payload:
 
     def dumps(self) -> str:
         """Typed canonical JSON: text as a string, any other kind as {"kind": "text"}."""
-        typed = {
-            name: text if text is None or self._kind(name) == TEXT else {_spell(self._kind(name)): text}
-            for name, text in self.values.items()
-        }
-        return json.dumps(typed, ensure_ascii=False, separators=(",", ":"))
+        told = []
+        for name, text in self.values.items():
+            before, after = _framed(name, self.kinds.get(name, TEXT))
+            told.append(f"{_quoted(name)}:null" if text is None else f"{before}{_quoted(text)}{after}")
+        return f"{{{','.join(told)}}}"
 
     @staticmethod
     def loads(text: str | None) -> Payload:
@@ -208,6 +210,14 @@ class Payload:
 
     def _kind(self, name: str) -> Kind:
         return self.kinds.get(name, TEXT)
+
+
+@lru_cache(maxsize=4_096)
+def _framed(name: str, kind: Kind) -> tuple[str, str]:
+    """What stands before and behind the text of a value."""
+    if kind == TEXT:
+        return f"{_quoted(name)}:", ""
+    return f"{_quoted(name)}:{{{_quoted(_spell(kind))}:", "}"
 
 
 def _spell(kind: Kind) -> str:

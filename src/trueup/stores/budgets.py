@@ -24,7 +24,14 @@ Rule = Callable[[Health, int], tuple[_T, Health]]
 
 
 class HealthBudgets(ABC):
-    """The flow of every operation of the port `Budgets`, which see: load, let a rule judge, save."""
+    """The flow of every operation of the port `Budgets`, which see: load, let a rule judge, save.
+
+    clock: the store's clock, for tests.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+        self._told: dict[str, int] = {}
 
     @abstractmethod
     def _change(self, name: str, rule: Rule[_T], *, durable: bool = False) -> _T:
@@ -78,9 +85,10 @@ class HealthBudgets(ABC):
 
     def succeeded(self, name: str) -> None:
         """A call worked: the system is back. Written at most once a second where nothing else is new."""
-        health = self.health(name)
-        if health.probes or self._now_us() - health.ok_at_us > OK_WRITTEN_US:
+        now_us = time.monotonic_ns() // 1_000 if self._clock is None else self._clock.elapsed_us()
+        if self.health(name).probes or now_us - self._told.get(name, -OK_WRITTEN_US) >= OK_WRITTEN_US:
             self._change(name, lambda found, now_us: (None, rules.succeeded(found, now_us)))
+            self._told[name] = now_us
 
     def probe(self, name: str, for_us: int) -> bool:
         """Whether the caller is the one that finds out whether the system is back."""
@@ -120,7 +128,7 @@ class MemoryBudgets(HealthBudgets):
     """Budgets of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._lock = threading.RLock()
         self._health: dict[str, Health] = {}
 

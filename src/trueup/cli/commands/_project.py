@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trueup.project import BoundPair, Project
 
 Pair = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project.")]
-SomePairs = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project, or a pattern of names.")]
+SomePairs = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name, or a pattern such as 'orders@*'.")]
 Pairs = Annotated[
     list[str] | None,
     typer.Argument(metavar="[PAIR]...", help="Names of pairs, or patterns such as 'orders@*'; by default all of them."),
@@ -34,7 +34,7 @@ def opened(context: typer.Context) -> Iterator[Project]:
 
 
 def chosen(project: Project, names: Sequence[str] | None, client: str | None = None) -> list[BoundPair]:
-    """The pairs of these names or patterns, or all; ConfigError where one selects nothing. client: only those of one."""
+    """The pairs of these names or patterns, or all; of one client, or of all. ConfigError where one selects none."""
     if not project.pairs:
         raise ConfigError("the project has no pairs.", hint="Declare one: project.pair(…), or [pair.NAME].")
     return project.select(*(names or ()), client=client)

@@ -12,9 +12,7 @@ from trueup.errors import ConfigError
 Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of records; by default all parked.")]
 
 
-def retry(
-    context: typer.Context, pair: SomePairs, keys: Keys = None, client: Client = None, json: Json = False
-) -> int:
+def retry(context: typer.Context, pair: SomePairs, keys: Keys = None, client: Client = None, json: Json = False) -> int:
     """Give parked records another life: they are read again, and the next run or worker does them."""
     from trueup.cli.terminal import counted, print_json, say  # noqa: PLC0415
 

@@ -48,7 +48,9 @@ def choose(context: typer.Context) -> int | None:
 @review.command("list")
 def show_all(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[PAIR]", help="Only cases of this pair.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[PAIR]", help="Only cases of this pair, or of a pattern of names.")
+    ] = None,
     drift: OfDrift = None,
     assignee: OfAssignee = None,
     older: Older = None,
@@ -72,10 +74,15 @@ def show_all(
         if accepted:
             review_text.show_accepted(project, [each.name for each in pairs], json=json)
             return 0
-        where = _where(project, name, drift, assignee, older, field, key, text)
+        one = pairs[0].name if len(pairs) == 1 else None
+        where = _where(project, one, drift, assignee, older, field, key, text)
+        # Without a selection, cases of pairs that are no longer declared are listed too.
+        names = None if name is None and client is None else {each.name for each in pairs}
         ageing = review_text.Ageing(project.ledger.now_us())
         shown: list[Case] = []
-        for case in _found(project, name, where):
+        for case in _found(project, one if names else None, where):
+            if names is not None and case.pair not in names:
+                continue
             ageing.add(case)
             shown += [case] if not limit or len(shown) < limit else []
         # A filter says what cases are about; a parked job has no drift and no assignee.

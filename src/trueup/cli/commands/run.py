@@ -20,7 +20,10 @@ class Phase(enum.StrEnum):
     CHANGED = "changed"
 
 
-Only = Annotated[Phase | None, typer.Option("--only", help="Only look for changed records; only compare; or only compare what was touched since.")]
+Only = Annotated[
+    Phase | None,
+    typer.Option("--only", help="Only look for changed records; only compare; or only compare what was touched since."),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact plan and write nothing anywhere.")]
 Enqueue = Annotated[bool, typer.Option("--enqueue", help="Leave the jobs to a worker.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="Records of a plan to list; 0 for all.")]
@@ -38,8 +41,8 @@ def run(
 ) -> int:
     """Reconcile pairs: find what was missed or changed, compare, repair, and ask about the rest.
 
-    Before `trueup adopt` it only reports. Of several pairs, the others go on where one is in trouble. The exit code is 0 in agreement or repaired, 1 where a person is
-    needed, 2 in trouble.
+    Before `trueup adopt` it only reports. Where one of several pairs is in trouble, the others are run all the same.
+    The exit code is 0 in agreement or repaired, 1 where a person is needed, 2 in trouble.
     """
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 

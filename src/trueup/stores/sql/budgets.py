@@ -20,7 +20,8 @@ class SqlBudgets(HealthBudgets):
     """Budgets in a database, shared by all its workers."""
 
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
-        self._storage, self._clock = storage, clock
+        super().__init__(clock)
+        self._storage = storage
         self._free: dict[str, tuple[float, Health]] = {}
 
     def _change(self, name: str, rule: Rule[_T], *, durable: bool = False) -> _T:

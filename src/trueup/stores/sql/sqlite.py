@@ -14,6 +14,7 @@ from trueup.errors import StateError
 from trueup.ports import Clock
 from trueup.stores.sql.migrations import SQLITE as MIGRATIONS
 from trueup.stores.sql.steps import check_needs, needs
+from trueup.stores.sql.turn import Turn
 
 BUSY_S: Final = 10.0
 _T = TypeVar("_T")
@@ -52,6 +53,7 @@ class SqliteFile:
         self._pool = threading.Lock()
         # SQLite's own wait for its lock polls and is not fair; threads of one process need not go through it.
         self._writer = threading.Lock()
+        self._turn = Turn(path)
         self._watch = threading.Lock()
         self._watcher: sqlite3.Connection | None = None
         if not create and not path.exists():
@@ -80,7 +82,8 @@ class SqliteFile:
         with self._writer, self.reading() as connection:
             if not durable:
                 connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("BEGIN IMMEDIATE")
+            with self._turn.waited():
+                connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -145,6 +148,7 @@ class SqliteFile:
             for connection in self._all:
                 connection.close()
             self._all, self._idle, self._watcher = [], [], None
+        self._turn.close()
 
     def _take(self) -> sqlite3.Connection:
         with self._pool:

@@ -1,4 +1,4 @@
-"""The archive: runs, plans, cases, dead letters and workers, each in a file of its own."""
+"""The archive: runs, plans, schedules, cases, dead letters and workers, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from trueup.testing.ledgers.letters import LetterContract
 from trueup.testing.ledgers.plans import PlanContract
 from trueup.testing.ledgers.presences import PresenceContract
 from trueup.testing.ledgers.runs import PieceContract, RunContract
+from trueup.testing.ledgers.schedules import ScheduleContract
 
 
 class ArchiveContract(
-    RunContract, PieceContract, PlanContract, CaseContract, DecisionContract, LetterContract, PresenceContract
+    RunContract,
+    PieceContract,
+    PlanContract,
+    CaseContract,
+    DecisionContract,
+    LetterContract,
+    PresenceContract,
+    ScheduleContract,
 ):
     """What the archive keeps. A subclass brings `make`: a new, empty archive whose time is the clock's."""
 

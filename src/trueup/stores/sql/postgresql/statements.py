@@ -128,7 +128,8 @@ def update_of(row: str, changed: tuple[bool, ...]) -> str:
     arrays = ", ".join([*(f"%s::{kind}[]" for _, kind in chosen), "%s::text[]", "%s::text[]"])
     names = ", ".join([*(name for name, _ in chosen), "of_pair", "of_key"])
     sets = ", ".join(f"{name} = v.{name}" for name, _ in chosen)
-    return f"UPDATE {row} AS r SET {sets} FROM unnest({arrays}) AS v({names}) WHERE r.pair = v.of_pair AND r.key = v.of_key"
+    found = f"unnest({arrays}) AS v({names})"
+    return f"UPDATE {row} AS r SET {sets} FROM {found} WHERE r.pair = v.of_pair AND r.key = v.of_key"
 
 
 @lru_cache(maxsize=1_024)
