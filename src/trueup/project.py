@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from trueup.engine.clock import SystemClock
 from trueup.engine.comparing import Lending, Progress
 from trueup.engine.gate import bind_gates
-from trueup.engine.order import check_order, predecessors
+from trueup.engine.order import order_of
 from trueup.engine.presence import Heart, alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
@@ -174,7 +174,9 @@ class BoundPair:
         project = self._project
         bind_gates(self.pair, self.url_handlers, project.budgets, project.clock)
         chance = random.Random(secrets.randbits(64))  # noqa: S311  not the project's: two processes may share its seed
-        return Review(self.records, project.ledger, project.archive, project.budgets, project.clock, chance)
+        return Review(
+            self.records, self.handlers, project.ledger, project.archive, project.budgets, project.clock, chance
+        )
 
     def decide(
         self,
@@ -334,7 +336,7 @@ class Project:
             bound.handlers.check(bound.pair)
             bind_gates(bound.pair, bound.url_handlers, self.budgets, self.clock)
         declared = {name: bound.pair for name, bound in self._pairs.items()}
-        check_order(declared)
+        order = order_of([bound.records for bound in chosen], declared)
         host, threads = socket.gethostname(), self._threads if threads is None else threads
         owner = process_name()
         presence = Presence(owner, host, os.getpid(), threads, tuple(bound.name for bound in chosen), stays=False)
@@ -347,7 +349,7 @@ class Project:
             owner=owner,
             seed=self._random.getrandbits(64),
             threads=threads,
-            order={bound.name: predecessors(bound.records, declared) for bound in chosen if bound.pair.after},
+            order=order,
             heart=Heart(self.archive, self.clock, presence),
             lend=Lending(
                 {bound.name: bound.records for bound in chosen if bound.pair.replica is not None},

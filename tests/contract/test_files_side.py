@@ -12,10 +12,10 @@ import pytest
 
 from trueup.model.natural import natural
 from trueup.sides.files import File
-from trueup.testing.sides import SideContract
+from trueup.testing.sides import SideContract, WindowedSideContract
 
 
-class TestCsv(SideContract):
+class TestCsv(SideContract, WindowedSideContract):
     @pytest.fixture
     def make(self, tmp_path):
         numbers = itertools.count()
@@ -51,7 +51,7 @@ def _csv(text):
     return "" if text is None else '"' + text.replace('"', '""') + '"'
 
 
-class TestJsonLines(SideContract):
+class TestJsonLines(SideContract, WindowedSideContract):
     @pytest.fixture
     def make(self, tmp_path):
         numbers = itertools.count()
@@ -77,7 +77,7 @@ def _json(text, kind):
     return text if bare and text != "null" else json.dumps(text, ensure_ascii=False)
 
 
-class TestParquet(SideContract):
+class TestParquet(SideContract, WindowedSideContract):
     gaps = {  # noqa: RUF012
         "test_scan_gives_the_canonical_text[interval-'P14M']": "Parquet durations have no months",
     }

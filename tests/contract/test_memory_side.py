@@ -10,11 +10,16 @@ import pytest
 from trueup.errors import ConfigError, SchemaError
 from trueup.ports import Scope, Write
 from trueup.sides.memory import Memory
-from trueup.testing.sides import DivisibleSideContract, MarkableSideContract, WritableSideContract
+from trueup.testing.sides import (
+    DivisibleSideContract,
+    MarkableSideContract,
+    WindowedSideContract,
+    WritableSideContract,
+)
 from trueup.testing.sides.asking import key_of, projection_of
 
 
-class TestMemory(WritableSideContract, MarkableSideContract, DivisibleSideContract):
+class TestMemory(WritableSideContract, MarkableSideContract, DivisibleSideContract, WindowedSideContract):
     @pytest.fixture
     def make(self):
         def make(columns, key, version=None, rows=()):

@@ -8,11 +8,11 @@ from trueup.errors import BadInput, ConfigError, IncompleteScan
 from trueup.model.natural import natural
 from trueup.ports import Scope
 from trueup.sides.callable import Rows
-from trueup.testing.sides import SideContract
+from trueup.testing.sides import SideContract, WindowedSideContract
 from trueup.testing.sides.asking import projection_of, scanned
 
 
-class TestRows(SideContract):
+class TestRows(SideContract, WindowedSideContract):
     @pytest.fixture
     def make(self):
         def make(columns, key, version=None, rows=()):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from trueup.model.kinds import INTEGER, TEXT
-from trueup.testing.sides import DivisibleSideContract, MarkableSideContract, WritableSideContract
+from trueup.testing.sides import (
+    DivisibleSideContract,
+    MarkableSideContract,
+    WindowedSideContract,
+    WritableSideContract,
+)
 from trueup.testing.sides.asking import projection_of, row
 
 
@@ -40,21 +45,21 @@ def keyed(tables):
     return make
 
 
-class TestSQLiteInPieces(DivisibleSideContract):
+class TestSQLiteInPieces(DivisibleSideContract, WindowedSideContract):
     @pytest.fixture
     def make(self, on_sqlite):
         return keyed(on_sqlite)
 
 
 @pytest.mark.postgres
-class TestPostgreSQLInPieces(DivisibleSideContract):
+class TestPostgreSQLInPieces(DivisibleSideContract, WindowedSideContract):
     @pytest.fixture
     def make(self, on_postgres):
         return keyed(on_postgres)
 
 
 @pytest.mark.mariadb
-class TestMariaDBInPieces(DivisibleSideContract):
+class TestMariaDBInPieces(DivisibleSideContract, WindowedSideContract):
     @pytest.fixture
     def make(self, on_mariadb):
         return keyed(on_mariadb)

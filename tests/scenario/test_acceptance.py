@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from school import School, key, person
 
-from trueup.errors import DecisionRefused
+from trueup.errors import DecisionRefused, HandlerError
 from trueup.model.acceptance import Acceptance
 from trueup.model.decision import Choice
 
@@ -124,3 +124,39 @@ def test_nothing_is_written_to_an_authority_that_is_paused() -> None:
     school.project.budgets.resume("*")
     school.pair.decide(case.number, "take-replica", person="ann", reason="right")
     assert school.authority.get(1)["name"] == "by hand"
+
+
+def test_a_state_that_means_absence_is_written_instead_of_a_delete() -> None:
+    """Given a pair whose authority says absence by a state, I expect take-replica to write that state."""
+    school = School(absent_when={"status": ["dropped"]}, on_drift={"removed": "review"}).adopted()
+    school.replica.remove(2)
+    school.pair.run()
+    [case] = school.project.cases("people")
+    school.pair.decide(case.number, "take-replica", person="ann", reason="she left")
+    assert school.authority.get(2)["status"] == "dropped"
+    assert school.pair.run().exit_code == 0
+
+
+def test_of_several_such_states_a_person_chooses() -> None:
+    school = School(absent_when={"status": ["dropped", "expelled"]}, on_drift={"removed": "review"}).adopted()
+    school.replica.remove(2)
+    school.pair.run()
+    [case] = school.project.cases("people")
+    with pytest.raises(DecisionRefused, match="edit --set status=dropped"):
+        school.pair.decide(case.number, "take-replica", person="ann", reason="she left")
+    school.pair.decide(case.number, "edit", values={"status": "expelled"}, person="ann", reason="she left")
+    assert school.pair.run().exit_code == 0
+
+
+def test_nothing_is_decided_that_nobody_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a pair that only watches, I expect no decision that takes a job, and others to be made."""
+    school = School().adopted()
+    school.replica.put({"id": 1, "name": "by hand"})
+    school.pair.run()
+    [case] = school.project.cases("people")
+    monkeypatch.setattr(type(school.replica), "apply", None)
+    with pytest.raises(HandlerError, match="nothing would act"):
+        school.pair.decide(case.number, "take-authority", person="ann", reason="right")
+    assert school.project.archive.decisions(case.number) == []
+    school.pair.decide(case.number, "accept", person="ann", reason="known", until=FAR)
+    assert school.cases == {}

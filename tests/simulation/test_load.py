@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from trueup.engine.job import JobBatch
-from trueup.engine.run import Reconciliation
+from trueup.engine import comparing, ending, plan
 from trueup.testing.simulation.trace import Trace
 
 RECORDS = 200
@@ -62,17 +60,15 @@ def test_verification_is_spread_over_time(how: Callable[[Trace], None]) -> None:
 @pytest.mark.parametrize("how", WAYS, ids=lambda how: how.__name__)
 def test_without_jitter_it_would_come_due_at_once(how: Callable[[Trace], None]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        for engine in (JobBatch, Reconciliation):
-            patch.setattr(engine, "_recheck_us", lambda self: self.pair.recheck_us)
+        for user in (ending, comparing, plan):
+            patch.setattr(user, "recheck_us", lambda pair, chance: pair.recheck_us)
         assert busiest_round(how) == 1.0
 
 
 def test_tries_that_failed_together_are_not_tried_again_together() -> None:
     trace = Trace("opaque")
-    chance: Any = trace.nature.ingest.chance
-    batch = JobBatch.__new__(JobBatch)
-    batch.chance = chance
-    delays = sorted(batch._backoff_us(6) for _ in range(200))
+    endings = ending.Endings(trace.nature.ingest.pair, trace.nature.ingest.chance)
+    delays = sorted(endings.backoff_us(6) for _ in range(200))
     assert delays[0] < 2_000_000
     assert delays[-1] > 28_000_000
     assert max(later - sooner for sooner, later in pairwise(delays)) < 3_000_000

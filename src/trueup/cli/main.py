@@ -22,6 +22,7 @@ from trueup.cli.commands import (
     retry,
     review,
     run,
+    schedule,
     serve,
     status,
     worker,
@@ -49,6 +50,7 @@ app.add_typer(review.review, name="review")
 app.command()(explain.explain)
 app.command(rich_help_panel="More")(serve.serve)
 app.command(rich_help_panel="More")(worker.worker)
+app.add_typer(schedule.schedule, name="schedule", rich_help_panel="More")
 app.command(rich_help_panel="More")(retry.retry)
 app.add_typer(letters.letters, name="letters", rich_help_panel="More")
 app.command(rich_help_panel="More")(pause.pause)

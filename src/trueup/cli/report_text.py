@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from trueup.cli import systems_text
+from trueup.cli import schedules_text, systems_text
 from trueup.cli.terminal import END_WORDS, clock, counted, cut, number, paint, say, value, width
 from trueup.model.change import Outcome
 from trueup.model.drift import Drift
@@ -162,7 +162,7 @@ def show_status(found: Sequence[Status], size: int) -> None:
         word = paint(f"{each.word:<18}", "green" if colour == "green" else "yellow")
         say(f"{each.pair:<{size}}  {word}  {_when(each)}   {number(each.counts.get('pending', 0))} pending"
             f"{_parked(each)}{_oldest(each)}")  # fmt: skip
-        for error in [*systems_text.lines(each), *each.errors]:
+        for error in [*systems_text.lines(each), *schedules_text.lines(each), *each.errors]:
             say(cut(f"{' ' * size}  {error}", width()))
         if each.next_command is not None:
             say(f"{' ' * size}  → {each.next_command}")

@@ -267,9 +267,11 @@ class Document:
     def _meaning(self, choice: Choice) -> str:
         left, right = self.labels
         lacks = self.case.authority is None, self.case.replica is None
+        state = self.pair is not None and bool(self.pair.pair.absent_when)
+        removed = f"write to {left} the state that means that there is none" if state else f"remove it at {left}"
         return {
             Choice.TAKE_AUTHORITY: f"remove it at {right}" if lacks[0] else f"write {left}'s version to {right}",
-            Choice.TAKE_REPLICA: f"remove it at {left}" if lacks[1] else f"write {right}'s version to {left}",
+            Choice.TAKE_REPLICA: removed if lacks[1] else f"write {right}'s version to {left}",
             Choice.EDIT: "write new values to both",
             Choice.ACCEPT: "leave this very difference as it is, until a date",
             Choice.IGNORE_ONCE: "close the case; a later run may ask again",

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -52,6 +52,31 @@ class Service:
         timer = threading.Timer(self._grace_s, os._exit, (GRACE_OVER,))
         timer.daemon = True
         timer.start()
+
+
+def together(parts: Sequence[Callable[[threading.Event], None]]) -> Callable[[threading.Event], None]:
+    """Work that is done side by side; where one part ends or fails all are stopped, and what it raised is raised."""
+
+    def work(stop: threading.Event) -> None:
+        failed: list[BaseException] = []
+
+        def run(part: Callable[[threading.Event], None]) -> None:
+            try:
+                part(stop)
+            except BaseException as error:  # it is raised where the others have ended
+                failed.append(error)
+            finally:
+                stop.set()
+
+        threads = [threading.Thread(target=run, args=(part,), name="trueup-part") for part in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    return work
 
 
 class Display:

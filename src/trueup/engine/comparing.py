@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from trueup.compare.choose import compare
 from trueup.compare.result import Agreement, Comparison
+from trueup.engine.ending import recheck_us
 from trueup.engine.past import Past, touched
 from trueup.engine.records import Records
 from trueup.model.change import UPSERT
@@ -195,7 +196,7 @@ class Comparing:
             replica=agreed.right,
             action=agreed.action or UPSERT,
             version=agreed.version,
-            verified_for_us=recheck_us(self.records, self._chance),
+            verified_for_us=recheck_us(self.pair, self._chance),
             since_us=since_us,
         )
 
@@ -252,9 +253,3 @@ def counted(pieces: list[Piece]) -> dict[str, int]:
     """What all pieces counted together."""
     sums = {name: sum(piece.counts.get(name, 0) for piece in pieces) for name in COUNTED}
     return sums | {NEWEST: max((piece.counts.get(NEWEST, 0) for piece in pieces), default=0)}
-
-
-def recheck_us(records: Records, chance: random.Random) -> int:
-    """For how long an agreement counts as verified: jittered, so that rechecks are spread."""
-    pair = records.pair
-    return int(pair.recheck_us * chance.uniform(1 - pair.jitter, 1 + pair.jitter))

@@ -14,6 +14,7 @@ from itertools import islice, takewhile
 from trueup.engine.afford import afforded, beyond, in_turns
 from trueup.engine.asking import case_of
 from trueup.engine.confirm import Confirmed
+from trueup.engine.ending import Endings
 from trueup.engine.gate import Caller, calling
 from trueup.engine.handling import Moved, call_batch, call_handler
 from trueup.engine.holding import Holding
@@ -23,20 +24,15 @@ from trueup.engine.records import Records, State
 from trueup.errors import LeaseLost, SideError, Unreachable
 from trueup.model.change import DELETE, Origin
 from trueup.model.drift import Drift, Verdict
-from trueup.model.outcome import HandlerOutcome, Postponed, RateLimited, Reject, Retry, WaitFor
+from trueup.model.outcome import HandlerOutcome, Postponed, RateLimited
 from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
 from trueup.pair import Handlers
 from trueup.ports import Archive, Budgets, Clock, Ledger, MarkableSide, WritableSide, Write, Written
 
 REFUSALS_MAX = 5
-BACKOFF_FIRST_US = 1_000_000
-BACKOFF_MAX_US = 3_600_000_000
-WAIT_US = 10_000_000
 # What was asked to come again in a minute comes within this share of it later: not all at once.
-RETRY_SPREAD = 0.2
 SIDE_TROUBLE = (SideError, OSError)
-MOVED = "the replica moved between our read and our write"
 
 
 @dataclass(slots=True)
@@ -61,7 +57,10 @@ class Job:
 
 
 class JobBatch:
-    """Works claimed records of one pair to their ends. A batch belongs to one thread."""
+    """Works claimed records of one pair to their ends. A batch belongs to one thread.
+
+    stopping: whether the worker was told to stop; jobs whose handler has not begun are given back then.
+    """
 
     def __init__(
         self,
@@ -73,10 +72,12 @@ class JobBatch:
         clock: Clock,
         chance: random.Random,
         predecessors: Sequence[Predecessor] = (),
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.records, self.handlers, self.predecessors = records, handlers, predecessors
         self.pair = records.pair
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
+        self.endings, self._stopping = Endings(self.pair, chance), stopping
         self._troubled: set[str] = set()
 
     def work(self, claims: Sequence[Claim], asked_us: int) -> list[Finish]:
@@ -129,7 +130,7 @@ class JobBatch:
     def _trouble_of(self, system: str, error: Exception) -> Callable[[Claim], Finish]:
         """Trouble of a system pauses the system; a record is charged only where others passed meanwhile."""
         if isinstance(error, SideError) and not isinstance(error, Unreachable):
-            return lambda claim: Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=str(error))
+            return lambda claim: self.endings.broke(claim, error, str(error))
         self._troubled.add(system)
         if isinstance(error, Postponed):
             wait_us = int(error.retry_after_s * 1e6)
@@ -156,24 +157,18 @@ class JobBatch:
             job = Job(claim, state)
             jobs.append(job)
             if key in seen and (lag := contradiction(claim, state)) and lag != claim.row.lagging:
-                reason = "the read contradicts what is known; a lagging reader?"
-                job.ending = Finish(
-                    claim, "retry", delay_us=self.pair.settle_us, charge=False, reason=reason, lagging=lag
-                )
+                job.ending = self.endings.lags(claim, lag)
             elif claim.row.refetch and claim.change.unsynced and key not in wanted:
                 self._done(job, None, mark=False)
             elif claim.row.verify and not self.records.readable and self.pair.unsynced is not None:
-                job.ending = Finish(claim, "verified", verified_for_us=self._recheck_us())
+                job.ending = Finish(claim, "verified", verified_for_us=self.endings.recheck_us())
         return jobs
 
     def _wait_for_others(self, jobs: Sequence[Job]) -> None:
         waits = awaited(self.predecessors, self.ledger, [job.state for job in jobs]) if self.predecessors else {}
         for job in jobs:
             if job.key in waits:
-                job.ending = Finish(
-                    job.claim, "waits", delay_us=WAIT_US, charge=False, reason=f"waits for {waits[job.key]}",
-                    waits_for=waits[job.key],
-                )  # fmt: skip
+                job.ending = self.endings.waits(job.claim, f"waits for {waits[job.key]}", waits[job.key])
 
     def _read_and_judge(self, jobs: Sequence[Job]) -> None:
         replicas = self.records.read_replica([job.key for job in jobs])
@@ -190,7 +185,7 @@ class JobBatch:
     def _judge(self, job: Job) -> None:
         match judge(self.records, job.state, job.replica, job.claim):
             case Equal() if job.claim.row.verify:
-                job.ending = Finish(job.claim, "verified", verified_for_us=self._recheck_us())
+                job.ending = Finish(job.claim, "verified", verified_for_us=self.endings.recheck_us())
             case Equal():
                 self._done(job, job.replica)
             case Permitted(expect):
@@ -209,7 +204,7 @@ class JobBatch:
         confirmed = Confirmed(job.key, drift, Verdict.REVIEW, job.state, job.replica, row.revision, digest)
         accepted = self.archive.acceptances(self.pair.name, [job.key]).get(job.key)
         if confirmed.accepted(accepted):
-            job.ending = Finish(job.claim, "verified", verified_for_us=self._recheck_us())
+            job.ending = Finish(job.claim, "verified", verified_for_us=self.endings.recheck_us())
             return
         found = f"before a write ({Origin(row.wish_origin)})"
         item = confirmed.item(self.records, Verdict.REVIEW)
@@ -234,7 +229,7 @@ class JobBatch:
                 self.holding.ask()  # who moved it may be the next holder
         for job in jobs:
             if job.ending is None:
-                job.ending = Finish(job.claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+                job.ending = self.endings.moved(job.claim)
 
     def _applied(self, jobs: Sequence[Job]) -> list[tuple[Job, Written]]:
         """The jobs that the replica answered; one that it can't take must not keep the others from landing."""
@@ -267,6 +262,10 @@ class JobBatch:
         waiting = self._still_held(jobs)
         performed: list[Job] = []
         while waiting:
+            if self._stopping():
+                for job in waiting:
+                    job.ending = self.endings.given_back(job.claim)
+                break
             group = self._next_group(waiting)
             waiting = waiting[len(group) :]
             held = [job for job in group if self.holding.holds(job.claim)]
@@ -315,25 +314,12 @@ class JobBatch:
     def _failed(self, claim: Claim, error: Exception) -> Finish:
         """How a job ends whose handler said or raised this."""
         if isinstance(error, Moved):
-            return Finish(claim, "retry", charge=False, reason=MOVED, delay_us=self._backoff_us(1))
+            return self.endings.moved(claim)
         if isinstance(error, RateLimited):
             return self._trouble_of(self.pair.system.name, error)(claim)
         if isinstance(error, HandlerOutcome):
-            return self._outcome(claim, error)
-        reason = f"{type(error).__name__}: {error}"
-        return Finish(claim, "retry", delay_us=self._backoff_us(claim.row.tries), reason=reason)
-
-    def _outcome(self, claim: Claim, outcome: HandlerOutcome) -> Finish:
-        match outcome:
-            case Reject(reason=reason):
-                return Finish(claim, "parked", reason=f"rejected: {reason}", rejected=True)
-            case WaitFor(pair=pair, key=key):
-                return Finish(
-                    claim, "waits", delay_us=WAIT_US, charge=False, reason=str(outcome), waits_for=f"{pair} {key}"
-                )
-            case Retry(after_s=seconds):
-                return Finish(claim, "retry", delay_us=self._again_us(claim, seconds), reason=str(outcome))
-        raise outcome
+            return self.endings.outcome(claim, error)
+        return self.endings.broke(claim, error)
 
     # ── ends ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -352,7 +338,7 @@ class JobBatch:
             digest=None if state.values is None else state.digest,
             replica=self.records.replica_digest(replica) if self.records.readable else None,
             absent=state.action == DELETE,
-            verified_for_us=self._recheck_us(),
+            verified_for_us=self.endings.recheck_us(),
             repaired=job.claim.row.wish_origin == Origin.COMPARE,
         )
 
@@ -366,20 +352,6 @@ class JobBatch:
         if done and self.archive.count_cases(self.pair.name):
             self.archive.close_cases(self.pair.name, done, "the sides agree")
         return ended
-
-    def _recheck_us(self) -> int:
-        spread = self.chance.uniform(1 - self.pair.jitter, 1 + self.pair.jitter)
-        return int(self.pair.recheck_us * spread)
-
-    def _again_us(self, claim: Claim, asked_s: float | None) -> int:
-        if asked_s is None:
-            return self._backoff_us(claim.row.tries)
-        return int(asked_s * 1e6 * self.chance.uniform(1, 1 + RETRY_SPREAD))
-
-    def _backoff_us(self, tries: int) -> int:
-        """Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter", 2015)."""
-        ceiling = min(BACKOFF_MAX_US, BACKOFF_FIRST_US * 2 ** max(0, tries - 1))
-        return int(self.chance.uniform(0, ceiling))
 
 
 def _intended(job: Job) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
 
 from trueup.engine.records import Records, State
-from trueup.errors import ConfigError, did_you_mean
+from trueup.errors import ConfigError, SideError, did_you_mean
+from trueup.model.names import definition_of
 from trueup.model.record import key_text
 from trueup.model.row import Row
 from trueup.model.row import State as RowState
@@ -27,8 +31,48 @@ class Predecessor:
         return None if None in texts else key_text(texts)
 
 
-def check_order(pairs: Mapping[str, Pair]) -> None:
-    """ConfigError for a predecessor that there is not, or pairs that wait for each other in a circle."""
+class Predecessors(Sequence[Predecessor]):
+    """The predecessors of a pair, told by its columns at the first use: until then no side is asked.
+
+    ConfigError where the columns that hold a key can't be told by name.
+    """
+
+    def __init__(self, records: Records, pairs: Mapping[str, Pair]) -> None:
+        self._records, self._pairs = records, pairs
+
+    @cached_property
+    def _found(self) -> list[Predecessor]:
+        pair = self._records.pair
+        known = {field.name for field in self._records.authority.columns}
+        found = []
+        for name, declared in pair.after.items():
+            key = self._pairs[name].key
+            columns = declared or key
+            if len(columns) != len(key) or not set(columns) <= known:
+                raise ConfigError(
+                    f"pair {pair.name} comes after {name}; its columns do not hold that key ({', '.join(key)}).",
+                    hint=f'Name them: after={{"{name}": ["…"]}}.',
+                )
+            found.append(Predecessor(name, tuple(columns)))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._records.pair.after)
+
+    @overload
+    def __getitem__(self, at: int) -> Predecessor: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Predecessor]: ...
+    def __getitem__(self, at: int | slice) -> Predecessor | list[Predecessor]:
+        return self._found[at]
+
+
+def order_of(chosen: Sequence[Records], pairs: Mapping[str, Pair]) -> dict[str, Predecessors]:
+    """The predecessors by pair. ConfigError for a predecessor that there is not, or pairs that wait in a circle.
+
+    Columns are looked at now for the first pair of each definition: what is wrong there is wrong for every client, and
+    a thousand clients are not to be asked at the start. A side that does not answer is asked again when there is work.
+    """
     for pair in pairs.values():
         for name in pair.after:
             if name not in pairs:
@@ -37,6 +81,11 @@ def check_order(pairs: Mapping[str, Pair]) -> None:
                 )
     for name in pairs:
         _walk(name, pairs, ())
+    order = {records.pair.name: Predecessors(records, pairs) for records in chosen if records.pair.after}
+    for found in {definition_of(name): found for name, found in reversed(order.items())}.values():
+        with suppress(SideError):
+            _ = found[0]
+    return order
 
 
 def _walk(name: str, pairs: Mapping[str, Pair], path: tuple[str, ...]) -> None:
@@ -45,22 +94,6 @@ def _walk(name: str, pairs: Mapping[str, Pair], path: tuple[str, ...]) -> None:
         raise ConfigError(f"pairs wait for each other: {circle}.", hint="Take one of them out of after=.")
     for before in pairs[name].after:
         _walk(before, pairs, (*path, name))
-
-
-def predecessors(records: Records, pairs: Mapping[str, Pair]) -> list[Predecessor]:
-    """The predecessors of a pair; ConfigError where the columns that hold a key can't be told by name."""
-    found = []
-    known = {field.name for field in records.authority.columns}
-    for name, declared in records.pair.after.items():
-        key = pairs[name].key
-        columns = declared or key
-        if len(columns) != len(key) or not set(columns) <= known:
-            raise ConfigError(
-                f"pair {records.pair.name} comes after {name}; its columns do not hold that key ({', '.join(key)}).",
-                hint=f'Name them: after={{"{name}": ["…"]}}.',
-            )
-        found.append(Predecessor(name, tuple(columns)))
-    return found
 
 
 def awaited(found: Sequence[Predecessor], ledger: Ledger, states: Sequence[State]) -> dict[str, str]:

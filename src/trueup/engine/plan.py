@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from trueup.engine.asking import case_of
-from trueup.engine.comparing import Progress, Stop, recheck_us
+from trueup.engine.comparing import Progress, Stop
 from trueup.engine.confirm import Confirmed, confirm
+from trueup.engine.ending import recheck_us
 from trueup.engine.records import Records
 from trueup.model.breaker import Stopped, Volume
 from trueup.model.case import HELD, REGRESSED, UNLIKE, Case, CaseFilter
@@ -49,9 +50,7 @@ class Planner:
             stop()
             result = confirm(self.records, self._ledger, keys, self.run.cutoff_us)
             if remember:
-                agreed = [
-                    replace(each, verified_for_us=recheck_us(self.records, self._chance)) for each in result.agreed
-                ]
+                agreed = [replace(each, verified_for_us=recheck_us(self.pair, self._chance)) for each in result.agreed]
                 self._ledger.baseline(self.pair.name, agreed)
             keys_drifted = [drift.key for drift in result.drifts]
             known = self._archive.acceptances(self.pair.name, keys_drifted) if keys_drifted else {}

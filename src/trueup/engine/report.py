@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
 from trueup.model.case import Case
 from trueup.model.drift import Verdict
@@ -93,13 +94,19 @@ class Status:
     next_command: str | None
     errors: Sequence[str] = ()
     systems: Sequence[SystemStatus] = ()
+    schedules: Sequence[ScheduleStatus] = ()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether a run that is due does not start."""
+        return any(each.overdue for each in self.schedules)
 
     @property
     def exit_code(self) -> int:
         """0 in agreement, 1 a person is needed, 2 where the last run failed."""
         if self.last_run is not None and self.last_run.ended == "failed":
             return 2
-        return 1 if self.cases or self.counts.get("parked") or not self.adopted else 0
+        return 1 if self.cases or self.counts.get("parked") or not self.adopted or self.overdue else 0
 
 
 @dataclass(frozen=True, slots=True)

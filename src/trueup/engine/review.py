@@ -27,12 +27,15 @@ from trueup.model.drift import Verdict
 from trueup.model.outcome import HandlerOutcome
 from trueup.model.row import Row
 from trueup.model.row import State as RowState
+from trueup.pair import Handlers
 from trueup.ports import Archive, Budgets, Clock, Ledger, WritableSide, Write, provides
 
 LEASE_US: Final = 60_000_000
 PATIENCE_US: Final = 30_000_000
 PAGE: Final = 500
 EXAMPLES: Final = 5
+# What ends in a job.
+JOBS: Final = frozenset({Choice.TAKE_AUTHORITY, Choice.TAKE_REPLICA, Choice.EDIT, Choice.APPROVE_PLAN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,16 @@ class Review:
     """Decisions about the cases of one pair. Every step may be repeated."""
 
     def __init__(
-        self, records: Records, ledger: Ledger, archive: Archive, budgets: Budgets, clock: Clock, chance: random.Random
+        self,
+        records: Records,
+        handlers: Handlers,
+        ledger: Ledger,
+        archive: Archive,
+        budgets: Budgets,
+        clock: Clock,
+        chance: random.Random,
     ) -> None:
-        self.records, self.pair = records, records.pair
+        self.records, self.pair, self._handlers = records, records.pair, handlers
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._chance = clock, chance
 
@@ -119,7 +129,8 @@ class Review:
         texts by field name.
 
         Raises MovedOn where a side is no longer as the case shows it: nothing is written, and the case shows what is
-        there now. Raises DecisionRefused where the decision does not fit, and what the authority raises.
+        there now. Raises DecisionRefused where the decision does not fit, HandlerError where nothing would act on the
+        job that it takes, and what the authority raises.
         """
         case = self.case(number)
         decision = Decision(
@@ -127,10 +138,15 @@ class Review:
             self._edited(values), until_us, id=f"{self._chance.getrandbits(64):016x}",
         )  # fmt: skip
         check(decision, case, writable=self.writable)
+        self._check_job(choice)
         stored = self._archive.decide(decision, two_person=self.pair.two_person, lease_us=LEASE_US)
         if stored.state is not DecisionState.ACTING:
             return stored
         return self._carry_out(case, stored)
+
+    def _check_job(self, choice: Choice) -> None:
+        if choice in JOBS:
+            self._handlers.check(self.pair)
 
     def _carry_out(self, case: Case, decision: Decision) -> Decision:
         stop = self._clock.every(LEASE_US / 3e6, lambda: self._archive.keep_decision(decision.id, LEASE_US))
@@ -254,10 +270,20 @@ class Review:
             return dict(decision.values or {})
         replica = found.replica
         if replica is None:
-            return None
+            return self._absence()
         asked = self.records.plan.left
         names = self.records.differing(found.state, replica) or [each.name for each in asked.fields]
         return {name: replica.values.get(name) for name in names}
+
+    def _absence(self) -> dict[str, str | None] | None:
+        """What makes the authority say that there is no record: a state that means it, else a delete."""
+        states = [(name, state) for name, states in self.pair.absent_when.items() for state in states]
+        if len(states) > 1:
+            raise DecisionRefused(
+                f"pair {self.pair.name}: several states mean that there is no record.",
+                hint=f"Choose one: edit --set {states[0][0]}={states[0][1]}",
+            )
+        return dict(states) or None  # type: ignore[arg-type]
 
     def _edited(self, values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
         """The canonical texts of new values; DecisionRefused where one is not of its field's kind."""
@@ -280,10 +306,11 @@ class Review:
     def preview(self, choice: Choice, where: CaseFilter = ANY_CASE) -> Preview:
         """What `choice` for all of these open cases would be about; nothing is written.
 
-        DecisionRefused where the choice is for one case at a time.
+        DecisionRefused where the choice is for one case at a time, HandlerError where nothing would act on its jobs.
         """
         if choice in SINGLE:
             raise DecisionRefused(f"{choice} is decided for one case at a time.", hint="Name the case by its number.")
+        self._check_job(choice)
         preview = Preview(choice)
         last: Case | None = None
         while page := self._archive.cases(self.pair.name, where, after=last, limit=PAGE):

@@ -16,6 +16,7 @@ from typing import Final, Literal, Protocol
 
 from trueup.engine.report import Report
 from trueup.engine.run import Phase
+from trueup.engine.schedules import declare_schedules
 from trueup.errors import RunStopped, RunUnderWay, StateError, TrueupError
 from trueup.model import turn as rules
 from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule
@@ -32,6 +33,17 @@ _log = logging.getLogger(__name__)
 
 _PHASES: Final[Mapping[str, Phase]] = {SWEEP: "sweep", COMPARE: "compare", CHANGED: "changed"}
 How = Literal["done", "refused", "stopped", "failed"]
+
+
+def logged(performed: Performed) -> None:
+    """Says what failed and what was missed."""
+    if performed.error is not None:
+        _log.error("pair %s: its %s failed: %s", performed.pair, performed.what, performed.error)
+    if performed.passed:
+        _log.warning(
+            "pair %s: %d times of its %s had passed; one run stands for them",
+            performed.pair, performed.passed, performed.what,
+        )  # fmt: skip
 
 
 class Runnable(Protocol):
@@ -53,8 +65,8 @@ class Runnable(Protocol):
 class Performed:
     """How a run that was due came to its end.
 
-    late_us: from due to start. took_us: from start to end. passed: times that it stands for, beside its own. report:
-    of a run that was done. error: what the run said that failed.
+    late_us: from due to start. took_us: from start to end. passed: times that had passed and that it stands for; 0
+    where it was just its own. report: of a run that was done. error: what a run said that failed.
     """
 
     pair: str
@@ -102,19 +114,12 @@ class Scheduler:
 
     def declare(self) -> None:
         """Tells the store what is scheduled, so that what is new has its first time."""
-        now_us = self._ledger.now_us()
-        turns = []
-        for name, pair in self._pairs.items():
-            for what, schedule in pair.schedules.items():
-                due_us = schedule.first_due(now_us)
-                turns.append(Turn(name, what, str(schedule), due_us, due_us))
-        if turns:
-            self._archive.declare_turns(turns)
+        declare_schedules(self._pairs.values(), self._archive, self._ledger.now_us())
 
-    def serve(self, stop: threading.Event, told: Callable[[Performed], None] | None = None) -> None:
+    def serve(self, stop: threading.Event, told: Callable[[Performed], None] = logged) -> None:
         """Starts what is due until `stop` is set; runs under way then stop at their next checkpoint.
 
-        told: how each run ended. Trouble of the state store is a pause.
+        told: how each run ended; by default what failed or was missed is logged. Trouble of the state store is a pause.
         """
 
         def loop() -> None:
@@ -136,7 +141,7 @@ class Scheduler:
                 pause_s = 0.0
                 if performed is None:
                     self._clock.sleep(self._idle_s())
-                elif told is not None:
+                else:
                     told(performed)
 
         with ThreadPoolExecutor(self._runs_at_once, thread_name_prefix="trueup-run") as pool:
@@ -216,7 +221,6 @@ class Scheduler:
             how, report = self._performed(turn, stop)
         except Exception as trouble:  # one pair's trouble must not end the others' schedules
             how, error = "failed", _said(trouble)
-            _log.error("pair %s: the %s that was due failed: %s", turn.pair, turn.what, error)
         finally:
             end_rhythm()
         now_us = self._ledger.now_us()
@@ -226,16 +230,11 @@ class Scheduler:
             ended = {"done": rules.done, "refused": rules.occupied, "stopped": rules.stopped}[how](
                 turn, seen, schedule, now_us
             )
-        passed = rules.passed(turn, seen, schedule)
-        if passed:
-            _log.warning(
-                "pair %s: %d times of its %s had passed; one run stands for them", turn.pair, passed, turn.what
-            )
         if not self._archive.end_turn(ended):
             _log.warning("pair %s: another process has taken over its %s", turn.pair, turn.what)
-        started_us = turn.started_us or now_us
+        late_us, passed = (turn.started_us or now_us) - seen.due_us, rules.passed(turn, seen, schedule)
         took_us = self._clock.elapsed_us() - began_us
-        return Performed(turn.pair, turn.what, how, started_us - seen.due_us, took_us, passed, report, error)
+        return Performed(turn.pair, turn.what, how, late_us, took_us, passed, report, error)
 
     def _performed(self, turn: Turn, stop: Callable[[], bool]) -> tuple[How, Report | None]:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
+from trueup.engine.schedules import schedules_of
 from trueup.engine.systems import systems_of
 from trueup.model.case import CaseFilter
 from trueup.model.record import key_parts, key_text
@@ -21,6 +22,8 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
     now_us = ledger.now_us()
     systems = systems_of(records.pair, budgets, counts.get("pending", 0), now_us)
     paused = next((each for each in systems if each.paused), None)
+    held = any(each.paused and each.paused_until_us is None for each in systems)
+    schedules = schedules_of(records.pair, archive, now_us, held=held)
     if paused is not None:
         word, command = "paused", paused.next_command
     elif not adopted:
@@ -34,6 +37,8 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         word, command = "never run", f"trueup run {name}"
     elif last.ended == "failed":
         word, command = "last run failed", f"trueup run {name}"
+    elif any(each.overdue for each in schedules):
+        word, command = "overdue", "trueup serve"
     elif counts.get("pending"):
         word, command = f"{counts['pending']:,} pending", f"trueup run {name}"
     return Status(
@@ -50,6 +55,7 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         next_command=command,
         errors=[f"last run: {last.error}"] if last is not None and last.error else [],
         systems=systems,
+        schedules=schedules,
     )
 
 

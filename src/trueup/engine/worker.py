@@ -62,6 +62,7 @@ class Worker:
         self.owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
         self._heart, self._lend = heart, lend
+        self._stopping: Callable[[], bool] = lambda: False
         self._sizes: dict[str, int] = {}
 
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
@@ -92,6 +93,7 @@ class Worker:
                     self._clock,
                     chance,
                     self._order.get(name, ()),
+                    self._stopping,
                 )
                 ended += batch.work(claims, asked_us)
                 self._learn(name, len(claims), self._clock.elapsed_us() - asked_us)
@@ -145,11 +147,13 @@ class Worker:
         return ends
 
     def serve(self, stop: threading.Event, ended: Callable[[Ends], None] | None = None) -> None:
-        """Works until `stop` is set; a batch that has begun is finished. ended: told how jobs ended.
+        """Works until `stop` is set: what a handler has begun is finished, the rest is given back.
 
+        ended: told how jobs ended.
         Trouble of the state store is a pause: what was under way comes back when its leases end.
         """
         numbers = count()
+        self._stopping = stop.is_set
 
         def loop() -> None:
             chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy

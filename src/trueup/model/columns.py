@@ -7,7 +7,7 @@ no fast path takes are looked up one by one, each distinct value once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.model.canonical import canonical_text
-from trueup.model.digest import digest_of
+from trueup.model.digest import CANONICAL_DIGITS, HashSum, digest_of
 from trueup.model.kinds import Kind
-from trueup.model.record import Field, key_text
+from trueup.model.record import Field, Projection, key_text
 from trueup.model.times import US_PER_DAY, date_text, time_text, timestamp_text
 
 Array: TypeAlias = "pa.Array[Any]"
@@ -73,6 +73,19 @@ def digests(columns: Sequence[Array], rows: int) -> list[str]:
     joined = framed[0] if len(framed) == 1 else pc.binary_join_element_wise(*framed, "")
     md5 = hashlib.md5
     return [md5(row, usedforsecurity=False).hexdigest() for row in joined.cast(pa.binary()).to_pylist()]
+
+
+def hash_sum(batches: Iterable[pa.RecordBatch], projection: Projection) -> HashSum:
+    """Count and sum of the canonical hashes of the records of a scan: what databases sum up where they are."""
+    count = total = 0
+    keys, fields = len(projection.key), len(projection.fields)
+    first = keys + (projection.version is not None)
+    places = [*range(keys), *range(first, first + fields)]
+    for batch in batches:
+        columns = [text_array(batch.column(at), projection.columns[at]) for at in places]
+        total += sum(int(each[:CANONICAL_DIGITS], 16) for each in digests(columns, batch.num_rows))
+        count += batch.num_rows
+    return HashSum(count, total)
 
 
 def key_texts(columns: Sequence[Array], fields: Sequence[Field]) -> list[str]:

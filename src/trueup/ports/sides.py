@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from trueup.errors import SideError
 from trueup.model.digest import HashSum
-from trueup.model.kinds import Column
+from trueup.model.kinds import Column, Kind
 from trueup.model.record import Found, Projection
+from trueup.model.window import Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,12 +63,14 @@ class Scope:
     where: only records that the side's own condition selects, such as `not synced` (SQL).
     low, high: only records whose first key column is >= low and < high; canonical texts of an integer. Asked only of a
     `DivisibleSide`.
+    window: only records that lie in this interval; those without a time lie in none. Asked only of a `WindowedSide`.
     """
 
     since: int | None = None
     where: str | None = None
     low: str | None = None
     high: str | None = None
+    window: Span | None = None
 
 
 EVERYTHING = Scope()
@@ -187,6 +190,20 @@ class DivisibleSide(Side, Protocol):
         """Canonical texts of the first key column that divide the records into about equal pieces, growing.
 
         Empty where ranges can't be asked for: the first key column is no integer, or no index begins with it.
+        """
+
+
+@runtime_checkable
+class WindowedSide(Side, Protocol):
+    """A side that can be asked for the records of an interval of time, by a column of its own."""
+
+    def window_kind(self, column: str) -> Kind:
+        """What the column holds: dates or timestamps. SchemaError where it is not there or holds anything else."""
+
+    def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
+        """Count and sum of the canonical hashes (`trueup.model.digest`) of the interval, taken where the records are.
+
+        None where they must be read for it.
         """
 
 

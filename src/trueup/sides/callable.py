@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from trueup.errors import BadInput, ConfigError, IncompleteScan, TrueupError
+from trueup.model.canonical import canonical_text
+from trueup.model.digest import HashSum
 from trueup.model.kinds import TEXT, Column, Kind, kind_named
 from trueup.model.record import Field, Found, Projection
+from trueup.model.window import Span
 from trueup.ports import EVERYTHING, Capabilities, Description, Scope
 from trueup.sides import scanning
 from trueup.sides.inference import inferred
@@ -65,12 +68,20 @@ class Rows:
         scanning.check_columns(projection, columns, self.label)
         if scope.where is not None:
             raise ConfigError(f"{self.label} takes no condition.", hint="Leave the rows out in the function itself.")
-        batches = self._batches(projection, frozenset(column.name for column in columns))
+        batches = self._batches(projection, frozenset(column.name for column in columns), scope.window)
         return batches if scope.since is None else scanning.since(batches, projection, scope.since)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
         """The records with these key texts, found by one whole scan."""
         return scanning.read_by_scan(self.scan(projection), projection, keys) if keys else {}
+
+    def window_kind(self, column: str) -> Kind:
+        """The kind of a column of dates or times."""
+        return scanning.check_window(column, self.describe().columns, self.label)
+
+    def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
+        """None: only reading tells."""
+        return None
 
     def now_us(self) -> None:
         """A function has no clock."""
@@ -78,13 +89,16 @@ class Rows:
     def close(self) -> None:
         """Nothing stays open between scans."""
 
-    def _batches(self, projection: Projection, known: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, projection: Projection, known: frozenset[str], window: Span | None) -> Iterator[pa.RecordBatch]:
+        kind = None if window is None else self.window_kind(window.column)
         rows = self._rows()
         number = 0
         while some := list(itertools.islice(rows, scanning.BATCH_ROWS)):
             for at, row in enumerate(some, number + 1):
                 self._check(row, at, known)
             number += len(some)
+            if window is not None and kind is not None:
+                some = [each for each in some if self._lies_within(each, window, kind)]
             arrays = [self._array(some, field, projection) for field in projection.columns]
             yield pa.RecordBatch.from_arrays(arrays, schema=scanning.schema_of(projection))
 
@@ -93,6 +107,10 @@ class Rows:
         if field is not projection.version:
             return scanning.column_of(values, field)
         return scanning.versions_of(scanning.column_of(values, replace(field, native=False)), field)
+
+    @staticmethod
+    def _lies_within(row: _Row, window: Span, kind: Kind) -> bool:
+        return scanning.lies_within(canonical_text(row.get(window.column), kind), kind, window)
 
     def _check(self, row: _Row, number: int, known: frozenset[str]) -> None:
         if missing := [name for name in self.key if name not in row]:

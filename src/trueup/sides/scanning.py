@@ -21,6 +21,7 @@ from trueup.model.natural import natural
 from trueup.model.numbers import ODD
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.model.times import timestamp_text
+from trueup.model.window import Span
 
 # The kernels take Python values where their type stubs only know Arrow scalars.
 pc: Any = pyarrow.compute
@@ -174,6 +175,37 @@ def read_by_scan(batches: Iterable[pa.RecordBatch], projection: Projection, keys
 def key_mask(first: pa.Array[Any], keys: Iterable[str]) -> pa.Array[Any]:
     """Where the text of the first key column is that of any of these keys."""
     answer: pa.Array[Any] = pc.is_in(first, value_set=pa.array({key_parts(key)[0] for key in keys}, pa.string()))
+    return answer
+
+
+def check_window(column: str, columns: Sequence[Column], label: str) -> Kind:
+    """The kind of the column by which windows are cut; SchemaError where it can't be one."""
+    found = next((each for each in columns if each.name == column), None)
+    if found is None:
+        raise missing_column(column, [each.name for each in columns], label)
+    if found.kind.name not in ("date", "timestamp"):
+        raise SchemaError(
+            f"{label}: {column} ({found.kind}) can't say to which window a record belongs.",
+            hint="It takes a date or a timestamp; declare the column as one if that is what it holds.",
+        )
+    return found.kind
+
+
+def lies_within(text: str | None, kind: Kind, span: Span) -> bool:
+    """Whether a canonical text lies in the interval."""
+    at = version_of(text, kind)
+    low, high = span.bounds(kind)
+    return at is not None and (low is None or at >= low) and (high is None or at < high)
+
+
+def within(array: pa.Array[Any], low: int | None, high: int | None) -> pa.Array[Any]:
+    """Where integers lie between the bounds; null lies nowhere."""
+    mask = pc.is_valid(array)
+    if low is not None:
+        mask = pc.and_(mask, pc.greater_equal(array, pa.scalar(low, pa.int64())))
+    if high is not None:
+        mask = pc.and_(mask, pc.less(array, pa.scalar(high, pa.int64())))
+    answer: pa.Array[Any] = mask.fill_null(False)
     return answer
 
 

@@ -35,9 +35,9 @@ def pause(
 
     with opened(context) as project:
         names = _chosen(project, system, client, everything=everything)
-        person = _person()
+        by = person()
         for name in names:
-            project.budgets.pause(name, reason, person)
+            project.budgets.pause(name, reason, by)
     who, again = _named(names, system, client)
     say(f"{who} {'is' if len(names) == 1 else 'are'} paused: trueup resume {again}")
     return 0
@@ -56,7 +56,7 @@ def resume(context: typer.Context, system: Name = None, everything: All = False,
     return 0
 
 
-def _person() -> str:
+def person() -> str:
     """Who pauses, as the machine knows them."""
     import getpass  # noqa: PLC0415
     import socket  # noqa: PLC0415

@@ -1,8 +1,10 @@
-"""`trueup serve`: takes webhooks and works what is due, in one process."""
+"""`trueup serve`: starts runs when they are due, takes webhooks and works what waits, in one process."""
 
 from __future__ import annotations
 
+import enum
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,55 +16,115 @@ from trueup.errors import ConfigError
 if TYPE_CHECKING:
     import uvicorn
 
+    from trueup.cli.service import Display
+    from trueup.project import Project
+
+
+class Part(enum.StrEnum):
+    """What `--only` names."""
+
+    SCHEDULER = "scheduler"
+    INGEST = "ingest"
+    WORKERS = "workers"
+
+
+Only = Annotated[
+    list[Part] | None,
+    typer.Option("--only", help="Only this part; may be repeated. By default all three run in one process."),
+]
+RunsAtOnce = Annotated[
+    int | None,
+    typer.Option("--runs-at-once", metavar="N", min=1, help="Runs of different pairs at a time; else the project's."),
+]
 Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port to listen on; 0 for any.")]
 STARTED_POLL_S = 0.05
+ALIVE_POLL_S = 1.0
 
 
 def serve(
     context: typer.Context,
+    only: Only = None,
     host: Host = "127.0.0.1",
     port: Port = 8484,
     threads: Threads = None,
+    runs_at_once: RunsAtOnce = None,
     grace: Grace = 20.0,
     quiet: Quiet = False,
     every: Every = 10.0,
     json: JsonLines = False,
 ) -> int:
-    """Take webhooks at /events/SOURCE and work what is due, until SIGTERM or Ctrl-C.
+    """Start runs when they are due, take webhooks at /events/SOURCE and work what waits, until SIGTERM or Ctrl-C.
 
-    A stop refuses new requests, lets what has begun come to its end, and then ends.
+    A stop refuses new requests, lets the batches that have begun come to their end, stops runs at their next
+    checkpoint, and then ends.
     """
-    from trueup.cli.service import Service, display  # noqa: PLC0415
+    from trueup.cli.service import Service, display, together  # noqa: PLC0415
     from trueup.cli.watch import Watch  # noqa: PLC0415
 
+    parts = set(only or Part)
+    with opened(context) as project:
+        watch = Watch(project, list(project.pairs))
+        shown = display(watch, quiet=quiet, json=json, every_s=every)
+        running: list[Callable[[threading.Event], None]] = []
+        if Part.INGEST in parts:
+            running.append(_ingest(project, shown, host, port))
+        if Part.SCHEDULER in parts:
+            running += _scheduler(project, shown, runs_at_once, asked=only is not None)
+        if Part.WORKERS in parts:
+            working = project.worker(threads=threads)
+            running.append(lambda stop: working.serve(stop, watch.ended))
+        return Service(shown, grace_s=grace).run(together(running))
+
+
+def _scheduler(
+    project: Project, shown: Display, runs_at_once: int | None, *, asked: bool
+) -> list[Callable[[threading.Event], None]]:
+    """What starts runs; nothing where no pair has a schedule and nobody asked for it."""
+    from trueup.cli import schedules_text  # noqa: PLC0415
+
+    scheduled = [name for name, each in project.pairs.items() if each.pair.schedules]
+    if not scheduled and asked:
+        raise ConfigError("no pair has a schedule.", hint='Declare one: sweep="10m", compare="0 3 * * *".')
+    if not scheduled:
+        return []
+    scheduler = project.scheduler(scheduled, runs_at_once=runs_at_once)
+    return [
+        lambda stop: scheduler.serve(
+            stop, lambda done: shown.tell(schedules_text.ended(done), ended_run=schedules_text.ended_json(done))
+        )
+    ]
+
+
+def _ingest(project: Project, shown: Display, host: str, port: int) -> Callable[[threading.Event], None]:
+    """What takes webhooks."""
     try:
         import uvicorn  # noqa: PLC0415
 
         from trueup.web.ingest import app  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed.", hint="Install it: pip install 'trueup[web]'") from None
-    with opened(context) as project:
-        working = project.worker(threads=threads)
-        watch = Watch(project, list(project.pairs))
-        shown = display(watch, quiet=quiet, json=json, every_s=every)
-        config = uvicorn.Config(app(project, project.sources.values()), host=host, port=port, log_level="warning")
-        server = uvicorn.Server(config)
+        raise ConfigError(
+            f"{error.name} is not installed.",
+            hint="Install it: pip install 'trueup[web]'. Or take no webhooks: --only scheduler --only workers",
+        ) from None
+    config = uvicorn.Config(app(project, project.sources.values()), host=host, port=port, log_level="warning")
+    server = uvicorn.Server(config)
 
-        def work(stop: threading.Event) -> None:
-            listening = threading.Thread(target=server.run, name="trueup-web")
-            listening.start()
-            try:
-                _wait_until_started(server, listening, host, port)
-                url = f"http://{host}:{_port(server, port)}/events/"
-                names = ", ".join(project.sources) or "no sources"
-                shown.tell(f"listening on {url}… ({names})", listening=url, sources=list(project.sources))
-                working.serve(stop, watch.ended)
-            finally:
-                server.should_exit = True
-                listening.join()
+    def listen(stop: threading.Event) -> None:
+        listening = threading.Thread(target=server.run, name="trueup-web")
+        listening.start()
+        try:
+            _wait_until_started(server, listening, host, port)
+            url = f"http://{host}:{_port(server, port)}/events/"
+            names = ", ".join(project.sources) or "no sources"
+            shown.tell(f"listening on {url}… ({names})", listening=url, sources=list(project.sources))
+            while not stop.wait(ALIVE_POLL_S) and listening.is_alive():
+                pass
+        finally:
+            server.should_exit = True
+            listening.join()
 
-        return Service(shown, grace_s=grace).run(work)
+    return listen
 
 
 def _wait_until_started(server: uvicorn.Server, thread: threading.Thread, host: str, port: int) -> None:

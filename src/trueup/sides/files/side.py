@@ -15,8 +15,10 @@ import pyarrow.compute
 
 from trueup.errors import ConfigError
 from trueup.model import kinds
+from trueup.model.digest import HashSum
 from trueup.model.kinds import Column, Kind, kind_named
 from trueup.model.record import Field, Found, Projection
+from trueup.model.window import Span
 from trueup.ports import EVERYTHING, Capabilities, Description, Scope
 from trueup.sides import scanning
 from trueup.sides.files.chunk import Chunk, Format, first_true
@@ -39,6 +41,7 @@ _SUFFIXES: dict[str, FormatName] = {
 }  # fmt: skip
 _PACKED = re.compile(r"\.(?:gz|zst|zstd|zip)\Z", re.IGNORECASE)
 _VERSION_SAMPLE = 1_000
+_MOMENTS = (kinds.TIMESTAMP, kinds.INSTANT)
 
 
 class File:
@@ -116,7 +119,7 @@ class File:
         """Every record in scope, file by file."""
         columns = self.describe().columns
         scanning.check_columns(projection, columns, self.label)
-        batches = self._batches(projection, columns, scope.where)
+        batches = self._batches(projection, columns, scope.where, window=scope.window)
         return batches if scope.since is None else scanning.since(batches, projection, scope.since)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
@@ -125,6 +128,18 @@ class File:
         scanning.check_columns(projection, columns, self.label)
         batches = self._batches(projection, columns, None, frozenset(keys))
         return scanning.read_by_scan(batches, projection, keys) if keys else {}
+
+    def window_kind(self, column: str) -> Kind:
+        """The kind of a column of dates or times; of an undeclared column of texts, the one that they have."""
+        columns = self.describe().columns
+        if any(each.name == column and each.kind == kinds.TEXT for each in columns) and column not in self._declared:
+            kind = self._kind_of_texts(self._opened(), column, _MOMENTS)
+            columns = tuple(replace(each, kind=kind) if each.name == column else each for each in columns)
+        return scanning.check_window(column, columns, self.label)
+
+    def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
+        """None: only reading tells."""
+        return None
 
     def now_us(self) -> None:
         """A file has no clock."""
@@ -158,19 +173,21 @@ class File:
             same = kind == found[name].kind and found[name].native
             found[name] = replace(found[name], kind=kind, native=same or kind.name == "text", declared=str(kind))
         if self.version in found and self.version not in self._declared and found[self.version].kind == kinds.TEXT:
+            version_kinds = (kinds.INTEGER, *_MOMENTS)
             found[self.version] = replace(
-                found[self.version], kind=self._version_kind(form, self.version), native=False
+                found[self.version], kind=self._kind_of_texts(form, self.version, version_kinds), native=False
             )
         return tuple(found.values())
 
-    def _version_kind(self, form: Format, version: str) -> Kind:
-        """What the texts of an undeclared version column are: a version has to be a number or a time."""
-        chunk = next(form.chunks(self._files[0], [version]), None)
+    def _kind_of_texts(self, form: Format, name: str, candidates: Sequence[Kind]) -> Kind:
+        """The first of these that the texts of an undeclared column are, as far as the first records show."""
+        chunk = next(form.chunks(self._files[0], [name]), None)
         if chunk is None:
             return kinds.TEXT
         sample = chunk.filter(pa.array([at < _VERSION_SAMPLE for at in range(len(chunk))]))
-        for kind in (kinds.INTEGER, kinds.TIMESTAMP if self._zone is None else kinds.INSTANT, kinds.INSTANT):
-            texts = sample.deliver(Field(version, version, kind))
+        for declared in candidates:
+            kind = kinds.INSTANT if declared == kinds.TIMESTAMP and self._zone is not None else declared
+            texts = sample.deliver(Field(name, name, kind))
             if texts.null_count < len(texts) and not pc.any(pc.starts_with(texts, "!")).as_py():
                 return kind
         return kinds.TEXT
@@ -178,24 +195,39 @@ class File:
     # Enumeration.
 
     def _batches(
-        self, projection: Projection, columns: Sequence[Column], where: str | None, keys: Set[str] = frozenset()
+        self,
+        projection: Projection,
+        columns: Sequence[Column],
+        where: str | None,
+        keys: Set[str] = frozenset(),
+        window: Span | None = None,
     ) -> Iterator[pa.RecordBatch]:
+        moment = None if window is None else Field(window.column, window.column, self.window_kind(window.column))
         conditions = [Condition(sql, columns, self.label) for sql in (self._where, where) if sql is not None]
         try:
             for path in self._files:
                 with unchanged(path):
-                    for chunk in self._chunks(path, projection, conditions):
-                        yield self._batch(self._having(chunk, projection.key[0], keys), projection)
+                    for chunk in self._chunks(path, projection, conditions, () if window is None else [window.column]):
+                        few = self._having(chunk, projection.key[0], keys)
+                        if window is not None and moment is not None:
+                            low, high = window.bounds(moment.kind)
+                            few = few.filter(
+                                scanning.within(scanning.versions_of(self._column(few, moment), moment), low, high)
+                            )
+                        yield self._batch(few, projection)
         finally:
             for condition in conditions:
                 condition.close()
 
-    def _chunks(self, path: Path, projection: Projection, conditions: Sequence[Condition]) -> Iterator[Chunk]:
+    def _chunks(
+        self, path: Path, projection: Projection, conditions: Sequence[Condition], more: Sequence[str]
+    ) -> Iterator[Chunk]:
         form = self._opened()
         totals = [name for name, kind in self._declared.items() if kind.name in ("integer", "decimal")]
         totals = totals if self._footer else []
         spoken_of = [name for condition in conditions for name in condition.names]
-        names = dict.fromkeys([*(each.source for each in projection.columns), *self._footer, *totals, *spoken_of])
+        asked = [*(each.source for each in projection.columns), *more]
+        names = dict.fromkeys([*asked, *self._footer, *totals, *spoken_of])
         footer = Footer(self._footer, totals) if self._footer else None
         for chunk in form.chunks(path, list(names)):
             records = chunk if footer is None else footer.strip(chunk)

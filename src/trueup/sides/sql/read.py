@@ -16,8 +16,8 @@ from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.columns import delivered
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.ports import Scope
-from trueup.sides.scanning import schema_of
-from trueup.sides.sql import ranges
+from trueup.sides.scanning import schema_of, within
+from trueup.sides.sql import ranges, windows
 from trueup.sides.sql.dialects import VERSION, Dialect, Raw, Reading, Stored
 from trueup.sides.sql.inspect import Inspected, Known
 from trueup.sides.sql.spelling import TEXTUAL
@@ -103,6 +103,11 @@ def scan(
             raise SchemaError(f"{of.inspected.description.label} can't be ordered by version: none is declared.")
         condition, order, binds = _newer(of, scope.since)
         conditions.append(condition)
+    span = None if scope.window is None else windows.interval(of, scope.window)
+    if span is not None:
+        conditions.append(span.condition)
+        binds = [*binds, *span.binds]
+        selected.append((span.known.stored, of.dialect.reading(span.known.stored, span.known.kind)))
     if among is not None:
         conditions.append(among[0])
         binds = [*binds, *among[1]]
@@ -111,11 +116,12 @@ def scan(
             _version_array(array, known, reading)
             if index == at
             else delivered_array(array, (field, known, reading), of, warnings)
-            for index, (array, (field, known, _), (_, reading)) in enumerate(
-                zip(raw, of.columns, selected, strict=True)
-            )
+            for index, (array, (field, known, _), (_, reading)) in enumerate(zip(raw, of.columns, selected))  # noqa: B905  the interval's column stands behind
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if span is not None and not span.exact:
+            times = _version_array(raw[-1], span.known, selected[-1][1])
+            batch = batch.filter(within(times, span.low, span.high))
         # The condition on a wall clock is coarse; what counts is the version as delivered.
         yield batch if at is None or scope.since is None else _at_least(batch, at, scope.since)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -13,11 +13,13 @@ import sqlalchemy as sa
 
 from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
+from trueup.model.digest import HashSum
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
+from trueup.model.window import Span
 from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
 from trueup.sides.sql import examine as examining
-from trueup.sides.sql import ranges
+from trueup.sides.sql import ranges, windows
 from trueup.sides.sql import read as reading
 from trueup.sides.sql import write as writing
 from trueup.sides.sql.dialects import Dialect
@@ -138,6 +140,21 @@ class Sql:
         of = self._selection(projection)
         with self._connection() as connection:
             return ranges.cut(connection, of, pieces)
+
+    def window_kind(self, column: str) -> Kind:
+        """The kind of a column of dates or times."""
+        return windows.kind_of(self._inspect(), column)
+
+    def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
+        """In one statement, where the engine can say for these columns what Python would say."""
+        from trueup.sides.sql.hashing import CANONICAL  # noqa: PLC0415  only sealed windows need it
+        from trueup.sides.sql.snapshot import SqlSnapshot  # noqa: PLC0415
+
+        of = windows.narrowed(self._selection(projection), span)
+        if of is None:
+            return None
+        with closing(SqlSnapshot(self._connected().connect, self._dialect.hasher(), of, self.place, 1)) as snapshot:
+            return snapshot.total(CANONICAL) if CANONICAL in snapshot.functions else None
 
     def oldest_running_us(self) -> int | None:
         """When the oldest transaction began that still runs in this database and that we may see."""

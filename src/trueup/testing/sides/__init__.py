@@ -21,12 +21,19 @@ from __future__ import annotations
 import pytest
 
 # So that an assertion of a suite explains itself in an outsider's test run as it does in ours.
-_MODULES = ("asking", "dividing", "marking", "reading", "writing")
+_MODULES = ("asking", "dividing", "marking", "reading", "windowed", "writing")
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 
 from trueup.testing.sides.dividing import DivisibleSideContract  # noqa: E402  after the line above
 from trueup.testing.sides.marking import MarkableSideContract  # noqa: E402
 from trueup.testing.sides.reading import SideContract  # noqa: E402
+from trueup.testing.sides.windowed import WindowedSideContract  # noqa: E402
 from trueup.testing.sides.writing import WritableSideContract  # noqa: E402
 
-__all__ = ["DivisibleSideContract", "MarkableSideContract", "SideContract", "WritableSideContract"]
+__all__ = [
+    "DivisibleSideContract",
+    "MarkableSideContract",
+    "SideContract",
+    "WindowedSideContract",
+    "WritableSideContract",
+]

@@ -151,10 +151,16 @@ class Dialect(ABC):
         if kind.name == "integer":
             return condition, [version]
         earlier = version - _EARLIER_US if kind.aware and not column.kind.aware else version
-        text = timestamp_text(min(max(earlier, _FIRST_US), _LAST_US), aware=True)
-        if kind.name == "date":
-            return condition, [text[:10]]
-        return condition, [self.value(column, text, INSTANT, zone)]
+        return condition, [self._moment(column, kind, zone, earlier)]
+
+    def until(self, column: Stored, kind: Kind, zone: ZoneInfo | None, time_us: int) -> tuple[str, list[Any]]:
+        """A condition on the bare column that lets pass every time < this, and as little else as it can."""
+        later = time_us + _EARLIER_US if kind.aware and not column.kind.aware else time_us
+        return f"{self.quoted(column.name)} < {self.mark}", [self._moment(column, kind, zone, later)]
+
+    def _moment(self, column: Stored, kind: Kind, zone: ZoneInfo | None, us: int) -> Any:
+        text = timestamp_text(min(max(us, _FIRST_US), _LAST_US), aware=True)
+        return text[:10] if kind.name == "date" else self.value(column, text, INSTANT, zone)
 
     def ordered(self, column: Stored, kind: Kind, zone: ZoneInfo | None) -> str:
         """What orders rows by version: the bare column, so that an index serves."""

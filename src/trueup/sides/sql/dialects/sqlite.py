@@ -48,7 +48,7 @@ _KINDS: tuple[tuple[str, Kind], ...] = (
     ("MONEY", kinds.DECIMAL), ("NUMBER", kinds.DECIMAL),
 )  # fmt: skip
 _STRICT = {"INT": kinds.INTEGER, "INTEGER": kinds.INTEGER, "TEXT": kinds.TEXT, "BLOB": kinds.BYTES, "REAL": kinds.FLOAT}
-_FIRST_US = -62_135_596_800_000_000
+_FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 class SQLite(Dialect):
@@ -167,6 +167,11 @@ class SQLite(Dialect):
         # Any zone is within a day; texts that begin with a blank or a sign sort before digits.
         day = timestamp_text(max(version - 2 * US_PER_DAY, _FIRST_US), aware=False)[:10]
         return f"({name} >= ? OR {name} < '/~') AND {exact} >= ?", [day, version]
+
+    def until(self, column: Stored, kind: Kind, zone: ZoneInfo | None, time_us: int) -> tuple[str, list[Any]]:
+        """As `since`: a coarse bound that an index serves, then the exact one."""
+        day = timestamp_text(min(time_us + 2 * US_PER_DAY, _LAST_US), aware=False)[:10]
+        return f"{self.quoted(column.name)} < ? AND {self.version(column, kind, zone) or 'NULL'} < ?", [day, time_us]
 
     def scan(
         self, connection: sa.Connection, columns: Sequence[tuple[Stored | None, Reading]], rest: str, values: list[Any]
