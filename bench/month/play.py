@@ -23,9 +23,9 @@ PAIR: Final = "orders"
 FAR: Final = "2999-12-31"
 # Days at which things happen, as shares of the month: a compare is due every day at 3:00.
 EMPTY_PAGE, BACKED_UP, RESTORED, AUTHORITY_BLIND, REPLICA_BLIND = 0.3, 0.53, 0.57, 0.7, 0.8
-COMPARE_DAY: Final = 3 / 24
 OUTAGE_DAY: Final = 2 / 24
 SCHEDULER_S, IDLE_S = 600.0, 600.0
+DAY_US: Final = round(DAY_S * 1e6)
 
 
 class Month:
@@ -55,7 +55,6 @@ class Month:
         began = time.monotonic()
         with self.project:
             self._run_to_the_end([self._begin])
-            self.life.began_us = self.time.now_us()
             self.time.start(self._work)
             self.time.start(self._schedule)
             self._run_to_the_end([self.life.live, self.life.edit, self._people, *self._incidents()])
@@ -84,6 +83,9 @@ class Month:
 
     def _begin(self) -> None:
         self.pair.adopt()
+        midnight_us = -(-self.time.now_us() // DAY_US) * DAY_US
+        self.time.sleep_until(midnight_us)
+        self.life.began_us = midnight_us
 
     def _offer(self, values: Any, deleted: bool) -> None:
         for outcome in self.pair.offer(values, deleted=deleted):
@@ -161,7 +163,7 @@ class Month:
 
     def _incidents(self) -> list[Callable[[], None]]:
         return [
-            self._at(EMPTY_PAGE, COMPARE_DAY - 0.01, lambda: self._outage(self.shop, "empty page", 1.0)),
+            self._at(EMPTY_PAGE, OUTAGE_DAY, lambda: self._outage(self.shop, "empty page", 2 * HOUR_S)),
             self._at(BACKED_UP, 0.0, self.life.back_up),
             self._at(RESTORED, 0.5, self.life.restore),
             self._at(AUTHORITY_BLIND, OUTAGE_DAY, lambda: self._outage(self.shop, "lost rights", 2 * HOUR_S)),

@@ -10,6 +10,7 @@ from typing import Any
 from trueup.model.case import HELD, UNLIKE
 from trueup.model.plan import ItemState
 from trueup.model.record import key_parts
+from trueup.model.row import Row
 from trueup.project import BoundPair, Project
 
 from .databases import COLUMNS, ERP, GONE, SHOP, Database, Places
@@ -38,7 +39,7 @@ def _causes(pair: BoundPair, project: Project) -> dict[int, str]:
     for key in project.archive.acceptances(pair.name):
         causes[_number(key)] = "accepted"
     for rows in project.ledger.scan(pair.name, "parked"):
-        causes |= {_number(row.key): f"parked: {row.park_reason}" for row in rows}
+        causes |= {_number(row.key): f"parked: {_reason(row)}" for row in rows}
     for case in project.cases(pair.name):
         if case.key == HELD:
             held = project.archive.items(case.run, state=ItemState.HELD)
@@ -48,6 +49,11 @@ def _causes(pair: BoundPair, project: Project) -> dict[int, str]:
         elif case.key == UNLIKE:
             causes[0] = "case: unlike"
     return causes
+
+
+def _reason(row: Row) -> str:
+    """Why it is parked, without the name of the file that the ERP is in."""
+    return (row.park_reason or "").partition(": ")[2].partition(". ")[0]
 
 
 def _number(key: str) -> int:
@@ -88,7 +94,7 @@ def _effects(life: Life, places: Places) -> dict[str, int]:
     moved = account.by_hand | account.turned_back
     noted = places.erp.stream("SELECT id, state, person FROM effects ORDER BY id, seq")
     for number, rows in groupby(noted, key=lambda row: row[0]):
-        before, ours = GONE, Counter[str]()
+        before, ours = "nothing yet", Counter[str]()
         for _, state, person in rows:
             if not person:
                 found["landed"] += 1
@@ -102,4 +108,4 @@ def _effects(life: Life, places: Places) -> dict[str, int]:
 
 
 def _rank(state: str) -> int:
-    return len(RANK) if state == GONE else RANK.get(state.rpartition("/")[2], 0)
+    return len(RANK) if state == GONE else RANK.get(state.rpartition("/")[2], -1)

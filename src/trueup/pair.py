@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from trueup.errors import ConfigError, HandlerError
-from trueup.model.breaker import Breaker, breaker
+from trueup.model.breaker import DEFAULT, Breaker, breaker
 from trueup.model.budget import System
 from trueup.model.change import DELETE, UPSERT
 from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
@@ -81,8 +81,10 @@ class Pair:
     """An authority, optionally a replica, how to compare them, and what to do about drift.
 
     key: the authority's key columns; the keys of the replica are matched by position.
-    fields: what is compared, None for every column that both sides have. rename: authority's column name to
-    replica's. action_field: the field whose value is the action. absent_when: authority states that mean
+    fields: what is compared, None for every column that both sides have. replica_owns: fields in which the replica is
+    right; they are neither compared nor written. fill: fields that are only written where the replica has no value.
+    rename: authority's column name to replica's.
+    action_field: the field whose value is the action. absent_when: authority states that mean
     *no record at the replica*. unsynced, mark: the authority's condition for records that still must be
     handled, and the assignments that say they were. on_drift: verdicts that differ from the defaults.
     stop_at: how much one plan may do unasked. overlap_us, overlap_versions: how far before the cursor a sweep begins.
@@ -100,13 +102,15 @@ class Pair:
     key: tuple[str, ...] = ()
     fields: tuple[FieldSpec, ...] | None = None
     ignore: tuple[str, ...] = ()
+    replica_owns: tuple[str, ...] = ()
+    fill: tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     action_field: str | None = None
     absent_when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unsynced: str | None = None
     mark: str | None = None
     on_drift: Mapping[Drift, Verdict] = field(default_factory=dict)
-    stop_at: Breaker = Breaker()
+    stop_at: Breaker = DEFAULT
     settle_us: int = 0
     recheck_us: int = 4 * 3_600_000_000
     jitter: float = 0.5
@@ -151,6 +155,8 @@ def declare(
     replica: Side | None = None,
     fields: Sequence[str | FieldSpec] | None = None,
     ignore: Sequence[str] = (),
+    replica_owns: Sequence[str] = (),
+    fill: Sequence[str] = (),
     map: Mapping[str, str] | None = None,  # noqa: A002  the word people use for it
     action_field: str | None = None,
     absent_when: Mapping[str, Sequence[str]] | None = None,
@@ -191,6 +197,7 @@ def declare(
             f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
             hint="Declare both keys with the same columns in the same order.",
         )
+    _check_owners(name, fields or (), replica_owns, fill)
     _check_numbers(name, jitter, tries, concurrency)
     return Pair(
         name=name,
@@ -199,6 +206,8 @@ def declare(
         key=tuple(authority.key),
         fields=None if fields is None else tuple(FieldSpec(f) if isinstance(f, str) else f for f in fields),
         ignore=tuple(ignore),
+        replica_owns=tuple(replica_owns),
+        fill=tuple(fill),
         rename=dict(map or {}),
         action_field=action_field,
         absent_when={column: tuple(states) for column, states in (absent_when or {}).items()},
@@ -242,6 +251,16 @@ def _schedules(
             raise ConfigError(f"pair {name}: {option} needs a replica.", hint="Give the pair one, or leave it out.")
         found[what] = schedule(rule, pair=name, what=option, zone=zone, start_jitter=start_jitter, blackout_=closed)
     return found
+
+
+def _check_owners(
+    name: str, fields: Sequence[str | FieldSpec], replica_owns: Sequence[str], fill: Sequence[str]
+) -> None:
+    named = {each if isinstance(each, str) else each.name for each in fields}
+    if both := sorted(set(replica_owns) & {*named, *fill}):
+        raise ConfigError(
+            f"pair {name}: {both[0]} is compared, and belongs to the replica.", hint="Keep one of the two declarations."
+        )
 
 
 def _check_numbers(name: str, jitter: float, tries: int, concurrency: int | None) -> None:

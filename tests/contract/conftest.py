@@ -10,7 +10,7 @@ import pytest
 
 TABLES = (
     "row", "pair", "history", "run", "slot", "piece", "suspect", "item", "cursor", "case", "delivery", "letter",
-    "system", "worker", "comment", "decision", "acceptance", "schedule",
+    "system", "worker", "comment", "decision", "acceptance", "schedule", "seal",
 )  # fmt: skip
 SCHEMA = 'state of % "Zoë" \'n co'
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from school import School, key, person
 
+from school import School, key, person
 from trueup.errors import DecisionRefused, HandlerError
 from trueup.model.acceptance import Acceptance
 from trueup.model.decision import Choice

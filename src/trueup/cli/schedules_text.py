@@ -70,7 +70,7 @@ def ended(performed: Performed) -> str:
     name = f"{performed.pair}: {performed.what}"
     late = f", {duration_text(performed.late_us)} late" if performed.late_us >= 1_000_000 else ""
     if performed.passed:
-        late += f", stands for {number(performed.passed)} times that were missed"
+        late += f", stands for {number(performed.passed)} missed times"
     if performed.how == "failed":
         return f"{name} failed{late}: {performed.error}"
     if performed.how == "refused":

@@ -194,7 +194,7 @@ def _without_equals(
     left: list[Values], right: list[Values], projection: Projection
 ) -> tuple[list[Values], list[Values]]:
     """Copies that a tolerance makes equal cancel out too, each with the first that fits."""
-    if not any(each.rule.tolerant for each in projection.fields):
+    if not any(each.rule.tolerant or each.rule.fill for each in projection.fields):
         return left, right
     rest, unmatched = list(right), []
     for one in left:

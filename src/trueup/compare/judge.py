@@ -45,6 +45,9 @@ def same(left: Array, right: Array, field: Field) -> Array:
     """
     a, b = judged(left, field), judged(right, field)
     equal = _equal(a, b)
+    if field.rule.fill:
+        filled: Array = pc.or_(equal, b.is_valid())
+        return filled
     if not field.rule.tolerant:
         return equal
     open_ = pc.and_(pc.invert(equal), pc.and_(a.is_valid(), b.is_valid()))

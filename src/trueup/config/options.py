@@ -90,6 +90,8 @@ class PairOptions(ForEach):
         None, description="What is compared: names, or tables of options. By default all columns that both have."
     )
     ignore: Names = Field((), description="Columns that are not compared.")
+    replica_owns: Names = Field((), description="Fields in which the replica is right: neither compared nor written.")
+    fill: Names = Field((), description="Fields that are only written where the replica has no value.")
     map: dict[str, str] = Field({}, description="Names of the authority's columns at the replica, where they differ.")
     action_field: str | None = Field(None, description="The field whose value is the action.")
     absent_when: dict[str, Names] = Field({}, description="States of the authority that mean no record at the replica.")
@@ -107,6 +109,9 @@ class PairOptions(ForEach):
     recheck: Duration = Field("4h", description="How long what was done counts as verified.")
     jitter: float = Field(0.5, ge=0, le=1, description="The share by which `recheck` varies, so that checks spread.")
     overlap: Duration = Field("1h", description="How far a sweep looks behind its cursor.")
+    overlap_versions: int = Field(
+        0, ge=0, description="The same for versions that are integers: how many versions it looks behind its cursor."
+    )
     tries: int = Field(5, ge=1, description="Attempts before a record is parked.")
     lease: Duration = Field("1m", description="How long one worker may hold a record without renewing its right.")
     sweep: str | float | None = Field(

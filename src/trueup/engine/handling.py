@@ -23,14 +23,16 @@ from trueup.ports import WritableSide, Write, Written
 class BoundReplica:
     """The replica as one job may write it: one key, the observed token, the lease, the idempotency key."""
 
-    def __init__(self, records: Records, holding: Holding, claim: Claim, state: State, expect: str | None) -> None:
+    def __init__(
+        self, records: Records, holding: Holding, claim: Claim, state: State, observed: Found | None, expect: str | None
+    ) -> None:
         self._records, self._holding, self._claim, self._state = records, holding, claim, state
-        self._expect = expect
+        self._observed, self._expect = observed, expect
         self.written: Written | None = None
 
     def put(self, change: Change) -> None:
         """Writes the change's values; the worker tries again where the replica moved meanwhile."""
-        self._apply(change, self._records.mapped(self._state))
+        self._apply(change, self._records.mapped(self._state, self._observed))
 
     def delete(self, change: Change) -> None:
         """Deletes the record, if it still is as it was read."""
@@ -54,6 +56,7 @@ class BoundReplica:
         if not written.landed:
             raise Moved
         self.written = written
+        self._observed = written.replica
         self._expect = "" if written.replica is None else written.replica.token
 
 
@@ -75,7 +78,7 @@ def call_handler(
     Answers what the replica said to the last write through `replica`; None where the handler wrote by other means.
     """
     handler = handlers.find(state.action)
-    replica = BoundReplica(records, holding, claim, state, expect if observed is not None else "")
+    replica = BoundReplica(records, holding, claim, state, observed, expect if observed is not None else "")
     change = performed(claim.change, state)
     if handler is None:
         if not isinstance(records.pair.replica, WritableSide):

@@ -235,7 +235,7 @@ class JobBatch:
         """The jobs that the replica answered; one that it can't take must not keep the others from landing."""
         side = self.pair.replica
         assert isinstance(side, WritableSide)
-        writes = [Write(job.key, self._mapped(job.state), job.expect, job.claim.change.id) for job in jobs]
+        writes = [Write(job.key, self._mapped(job), job.expect, job.claim.change.id) for job in jobs]
         try:
             return list(zip(jobs, side.apply(self.records.replica, writes), strict=True))
         except Unreachable:
@@ -246,8 +246,8 @@ class JobBatch:
                 return []
             return [answer for job in jobs for answer in self._applied([job])]
 
-    def _mapped(self, state: State) -> dict[str, str | None] | None:
-        return None if state.absent else self.records.mapped(state)
+    def _mapped(self, job: Job) -> dict[str, str | None] | None:
+        return None if job.state.absent else self.records.mapped(job.state, job.replica)
 
     def _still_held(self, jobs: Sequence[Job]) -> list[Job]:
         """Records each intent that the claim could not, then drops the jobs whose lease is lost."""

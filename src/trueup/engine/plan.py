@@ -22,7 +22,7 @@ from trueup.model.change import Change, Origin, Outcome
 from trueup.model.drift import Drift, Verdict
 from trueup.model.plan import ItemState, PlanItem
 from trueup.model.row import State
-from trueup.model.run import Run
+from trueup.model.run import CHANGED, Run
 from trueup.ports import Archive, Ledger, Runs
 
 BATCH: Final = 1_000
@@ -82,19 +82,28 @@ class Planner:
 
     def hold(self, counts: Counts, now_us: int) -> None:
         """Holds what a breaker stops and asks one question about all of it; or withdraws that question."""
-        self._drop_former()
         stopped = self.pair.stop_at.judge(self._volume(counts))
+        asked = self.run.what != CHANGED or not self._asked_by_a_full_one()
+        if asked:
+            self._drop_former()
         if stopped is None:
-            self._archive.close_cases(self.pair.name, [HELD], "a later plan is small enough")
+            if asked:
+                self._archive.close_cases(self.pair.name, [HELD], "a later plan is small enough")
             return
-        held = 0
         for batch in self.items(ItemState.PLANNED):
             keys = [item.key for item in batch if _held(item, stopped)]
-            held += self._runs.move_items(self.run.number, keys, ItemState.HELD) if keys else 0
-        counts["held"] = held
-        self._archive.open_cases(
-            [Case(self.pair.name, HELD, "held", now_us, run=self.run.number, cause=self._said(stopped, counts))]
-        )
+            # What is not asked about here, the next full comparison finds again.
+            becomes = ItemState.HELD if asked else ItemState.DROPPED
+            counts["held"] += self._runs.move_items(self.run.number, keys, becomes) if keys else 0
+        if asked:
+            self._archive.open_cases(
+                [Case(self.pair.name, HELD, "held", now_us, run=self.run.number, cause=self._said(stopped, counts))]
+            )
+
+    def _asked_by_a_full_one(self) -> bool:
+        """Whether the plan of a full comparison is held: one that saw less can't tell that it is out of date."""
+        runs = [self._archive.run(case.run) for case in self._archive.cases(self.pair.name, CaseFilter(key=HELD))]
+        return any(run is not None and run.what != CHANGED for run in runs)
 
     def _volume(self, counts: Counts) -> Volume:
         adds = overwrites = removes = 0
@@ -154,7 +163,8 @@ class Planner:
         asked = [(Drift.UNLIKE, Verdict.REVIEW)]
         count = sum(number for (drift, verdict, _, _), number in found.items() if (drift, verdict) in asked)
         if not count:
-            self._archive.close_cases(self.pair.name, [UNLIKE], AGREE)
+            if self.run.what != CHANGED:
+                self._archive.close_cases(self.pair.name, [UNLIKE], AGREE)
             return
         example = next(item for batch in self.items() for item in batch if (item.drift, item.verdict) in asked)
         cause = f"{count:,} records differ although both sides are as we left them, such as {example.key}"

@@ -13,7 +13,7 @@ from trueup.model.canonical import canonical_text
 from trueup.model.change import DELETE, Change, Origin
 from trueup.model.columns import texts
 from trueup.model.kinds import INTEGER, Column, Kind
-from trueup.model.record import Field, Found, Payload, Projection, key_text, version_of
+from trueup.model.record import EXACT, Field, Found, Payload, Projection, key_text, version_of
 from trueup.model.times import timestamp_text
 from trueup.pair import Pair
 from trueup.ports import EVERYTHING, Description, Scope, Side
@@ -49,6 +49,7 @@ class Records:
         pair = self.pair
         if pair.replica is None:
             raise ConfigError(f"pair {pair.name} has no replica to compare with.", hint="Declare replica=….")
+        declared = {spec.name: spec.rule for spec in pair.fields or ()}
         return plan(
             pair.authority.describe(),
             pair.replica.describe(),
@@ -56,7 +57,8 @@ class Records:
             key_right=pair.replica.key or None,
             version_left=pair.authority.version,
             fields=pair.fields,
-            ignore=pair.ignore,
+            ignore=(*pair.ignore, *pair.replica_owns),
+            rules={name: replace(declared.get(name, EXACT), fill=True) for name in pair.fill},
             rename=pair.rename,
             absent_when=pair.absent_when,
             action_field=pair.action_field,
@@ -158,10 +160,16 @@ class Records:
         digest = self.authority.digest(values)
         return State(key, self.pair.action(values), self.pair.means_absent(values), values, version, digest, payload)
 
-    def mapped(self, state: State) -> dict[str, str | None]:
-        """What a put writes: the key, the compared fields, and the copy of the version where there is one."""
+    def mapped(self, state: State, replica: Found | None) -> dict[str, str | None]:
+        """What a put writes: the key, the compared fields, and the copy of the version where there is one.
+
+        replica: as it was read; what it has in a field that is only filled stays as it is.
+        """
         asked, values = self.replica, state.values or {}
-        return {field.name: values.get(field.name) for field in (*asked.key, *asked.fields, *asked.extra)}
+        written = {field.name: values.get(field.name) for field in (*asked.key, *asked.fields, *asked.extra)}
+        held = {} if replica is None else replica.values
+        kept = {field.name: held[field.name] for field in asked.fields if field.rule.fill and held.get(field.name) is not None}
+        return written | kept
 
     def agree(self, state: State, replica: Found | None) -> bool:
         """Whether the replica holds what the authority asks for."""

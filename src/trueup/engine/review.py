@@ -283,7 +283,7 @@ class Review:
                 f"pair {self.pair.name}: several states mean that there is no record.",
                 hint=f"Choose one: edit --set {states[0][0]}={states[0][1]}",
             )
-        return dict(states) or None  # type: ignore[arg-type]
+        return dict(states) or None
 
     def _edited(self, values: Mapping[str, Any] | None) -> dict[str, str | None] | None:
         """The canonical texts of new values; DecisionRefused where one is not of its field's kind."""

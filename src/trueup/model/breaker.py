@@ -70,10 +70,13 @@ class Breaker:
         return ", ".join(limits) or "nothing"
 
 
+DEFAULT: Final = Breaker()
+
+
 def breaker(name: str, declared: Mapping[str, Any] | None) -> Breaker:
     """The breaker of a pair as declared, such as {"share": 0.05, "changes": 5000}; ConfigError says what is wrong."""
     if declared is None:
-        return Breaker()
+        return DEFAULT
     hint = 'Write for example stop_at={"share": 0.05, "changes": 5000, "deletes": 100}; {} for no limit.'
     if unknown := sorted(set(declared) - {"changes", "deletes", "share"}):
         raise ConfigError(f"pair {name}: stop_at has no limit named {unknown[0]}.", hint=hint)

@@ -29,6 +29,7 @@ class Rule:
     absolute, relative: numbers may differ by `absolute`, or by `relative` times the authority's value.
     seconds: timestamps may differ by this many seconds.
     trim, casefold, nfc: text is judged without surrounding white space, without case, in Unicode form C.
+    fill: the authority's value counts only where the replica has none.
     """
 
     places: int | None = None
@@ -38,6 +39,7 @@ class Rule:
     trim: bool = False
     casefold: bool = False
     nfc: bool = False
+    fill: bool = False
 
     @property
     def tolerant(self) -> bool:
@@ -64,7 +66,7 @@ class Rule:
     def same(self, left: str | None, right: str | None, kind: Kind) -> bool:
         """Whether the two canonical texts count as equal; `left` is the authority's."""
         a, b = self.judged(left, kind), self.judged(right, kind)
-        if a == b:
+        if a == b or (self.fill and b is not None):
             return True
         if a is None or b is None or not self.tolerant:
             return False

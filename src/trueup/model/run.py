@@ -107,10 +107,10 @@ def closed(slot: Slot, stored: Run | None, run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of keys that one worker compares for a run.
+    """A range of keys, or a window, that one worker compares for a run.
 
-    low, high: canonical texts of the first key column, from `low` on and below `high`; None for no bound. state: `open`
-    or `done`. counts: what the comparison of this piece counted. owner, fence, lease_until_us: who works on it, or did.
+    low, high: canonical texts of the first key column, from `low` on and below `high`; None for no bound. from_us, to_us:
+    of the window it is, where it is one: an interval of time instead of keys. state: `open` or `done`. counts: what the comparison of this piece counted. owner, fence, lease_until_us: who works on it, or did.
     """
 
     run: int
@@ -122,6 +122,8 @@ class Piece:
     owner: str = ""
     fence: int = 0
     lease_until_us: int = 0
+    from_us: int | None = None
+    to_us: int | None = None
 
 
 def claimable(piece: Piece, now_us: int) -> bool:

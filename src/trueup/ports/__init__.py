@@ -7,6 +7,7 @@ Adapters implement these protocols without naming them as bases. Times are micro
 from trueup.ports.cases import Cases
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
+from trueup.ports.seals import Seals
 from trueup.ports.sides import (
     EVERYTHING,
     Capabilities,
@@ -51,6 +52,7 @@ __all__ = [
     "Runs",
     "Schedules",
     "Scope",
+    "Seals",
     "Segments",
     "Side",
     "Snapshot",

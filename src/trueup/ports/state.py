@@ -12,6 +12,7 @@ from trueup.model.row import Baseline, Claim, Finish, Row
 from trueup.ports.cases import Cases
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
+from trueup.ports.seals import Seals
 
 
 class Ledger(Protocol):
@@ -126,8 +127,8 @@ class Presences(Protocol):
         """Everybody who did not take their leave, silent ones included, by start and name."""
 
 
-class Archive(Runs, Schedules, Cases, DeadLetters, Presences, Protocol):
-    """Runs with their cursors and plans, schedules, cases, dead letters and workers."""
+class Archive(Runs, Schedules, Seals, Cases, DeadLetters, Presences, Protocol):
+    """Runs with their cursors and plans, schedules, seals, cases, dead letters and workers."""
 
     def close(self) -> None:
         """Gives back connections."""

@@ -22,6 +22,7 @@ from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.memory_cases import MemoryCases
 from trueup.stores.memory_runs import MemoryRuns
 from trueup.stores.memory_schedules import MemorySchedules
+from trueup.stores.memory_seals import MemorySeals
 
 _T = TypeVar("_T")
 
@@ -239,12 +240,13 @@ class MemoryLetters:
             return before - len(self._letters)
 
 
-class MemoryArchive(MemoryRuns, MemorySchedules, MemoryCases, MemoryLetters):
-    """Runs, schedules, cases, dead letters and workers of this process, gone when it ends."""
+class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters):
+    """Runs, schedules, seals, cases, dead letters and workers of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         MemoryRuns.__init__(self, clock)
         MemorySchedules.__init__(self, clock)
+        MemorySeals.__init__(self)
         MemoryCases.__init__(self, clock)
         MemoryLetters.__init__(self)
         self._presences: dict[str, Presence] = {}

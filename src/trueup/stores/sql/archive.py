@@ -10,11 +10,12 @@ from trueup.stores.sql.plans import SqlPlans
 from trueup.stores.sql.presences import SqlPresences
 from trueup.stores.sql.runs import SqlRuns
 from trueup.stores.sql.schedules import SqlSchedules
+from trueup.stores.sql.seals import SqlSeals
 from trueup.stores.sql.storage import Storage
 
 
-class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlCases, SqlDecisions, SqlLetters, SqlPresences):
-    """Runs with their cursors and plans, schedules, cases, dead letters and workers in a database.
+class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlSeals, SqlCases, SqlDecisions, SqlLetters, SqlPresences):
+    """Runs with their cursors and plans, schedules, seals, cases, dead letters and workers in a database.
 
     clock: of leases, and when something happened; by default the storage's.
     """
@@ -23,6 +24,7 @@ class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlCases, SqlDecisions, SqlLet
         SqlRuns.__init__(self, storage, clock)
         SqlPlans.__init__(self, storage)
         SqlSchedules.__init__(self, storage, clock)
+        SqlSeals.__init__(self, storage)
         SqlCases.__init__(self, storage, clock)
         SqlDecisions.__init__(self, storage, clock)
         SqlLetters.__init__(self, storage)

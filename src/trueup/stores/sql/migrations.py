@@ -284,4 +284,24 @@ SQLITE: Final[tuple[Step, ...]] = (
         ) WITHOUT ROWID
         """,
     ),
+    Step(
+        "ALTER TABLE trueup_piece ADD COLUMN from_us INTEGER",
+        "ALTER TABLE trueup_piece ADD COLUMN to_us INTEGER",
+        """
+        CREATE TABLE trueup_seal (
+            pair TEXT NOT NULL,
+            from_us INTEGER NOT NULL,
+            to_us INTEGER NOT NULL,
+            authority_count INTEGER NOT NULL,
+            authority_sum TEXT NOT NULL,
+            replica_count INTEGER NOT NULL,
+            replica_sum TEXT NOT NULL,
+            asked TEXT NOT NULL,
+            run INTEGER NOT NULL,
+            sealed_us INTEGER NOT NULL,
+            checked_us INTEGER NOT NULL,
+            PRIMARY KEY (pair, from_us, to_us)
+        ) WITHOUT ROWID
+        """,
+    ),
 )

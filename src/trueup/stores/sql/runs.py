@@ -22,7 +22,7 @@ _RUNS: Final = f"""
     FROM trueup_run r LEFT JOIN trueup_slot s ON s.pair = r.pair AND s.run = r.number AND s.owner <> ''
 """
 _SLOT: Final = f"pair, run, {_LEASE}, refusals"
-_PIECE: Final = f"run, number, low, high, state, counts, {_LEASE}"
+_PIECE: Final = f"run, number, low, high, state, counts, {_LEASE}, from_us, to_us"
 _CUT: Final = f"INSERT INTO trueup_piece ({_PIECE}) VALUES ({marks(_PIECE.split())})"
 _SUSPECT: Final = "INSERT INTO trueup_suspect (run, key) VALUES (?, ?) ON CONFLICT (run, key) DO NOTHING"
 
@@ -246,7 +246,7 @@ class SqlRuns:
         session.execute(
             "UPDATE trueup_piece SET state = ?, counts = ?, owner = ?, fence = ?, lease_until = ? "
             "WHERE run = ? AND number = ?",
-            (*_kept(piece)[4:], piece.run, piece.number),
+            (*_kept(piece)[4:9], piece.run, piece.number),
         )
 
     def _now_us(self, session: Session) -> int:
@@ -279,10 +279,11 @@ def _kept(piece: Piece) -> tuple[Any, ...]:
     counts = as_json(piece.counts)
     return (
         piece.run, piece.number, low, high, piece.state, counts, piece.owner, piece.fence, piece.lease_until_us,
+        piece.from_us, piece.to_us,
     )  # fmt: skip
 
 
 def _piece(values: Sequence[Any]) -> Piece:
-    run, number, low, high, state, counts, owner, fence, lease_until_us = values
+    run, number, low, high, state, counts, *rest = values
     low, high = (None if bound is None else json.loads(bound) for bound in (low, high))
-    return Piece(run, number, low, high, state, json.loads(counts), owner, fence, lease_until_us)
+    return Piece(run, number, low, high, state, json.loads(counts), *rest)

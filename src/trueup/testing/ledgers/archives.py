@@ -15,6 +15,7 @@ from trueup.testing.ledgers.plans import PlanContract
 from trueup.testing.ledgers.presences import PresenceContract
 from trueup.testing.ledgers.runs import PieceContract, RunContract
 from trueup.testing.ledgers.schedules import ScheduleContract
+from trueup.testing.ledgers.seals import SealContract
 
 
 class ArchiveContract(
@@ -26,6 +27,7 @@ class ArchiveContract(
     LetterContract,
     PresenceContract,
     ScheduleContract,
+    SealContract,
 ):
     """What the archive keeps. A subclass brings `make`: a new, empty archive whose time is the clock's."""
 

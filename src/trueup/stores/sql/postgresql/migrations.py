@@ -294,6 +294,26 @@ STEPS: Final[tuple[Step, ...]] = (
         )
         """,
     ),
+    Step(
+        "ALTER TABLE trueup_piece ADD COLUMN from_us bigint",
+        "ALTER TABLE trueup_piece ADD COLUMN to_us bigint",
+        """
+        CREATE TABLE trueup_seal (
+            pair text COLLATE "C" NOT NULL,
+            from_us bigint NOT NULL,
+            to_us bigint NOT NULL,
+            authority_count bigint NOT NULL,
+            authority_sum text NOT NULL,
+            replica_count bigint NOT NULL,
+            replica_sum text NOT NULL,
+            asked text NOT NULL,
+            run bigint NOT NULL,
+            sealed_us bigint NOT NULL,
+            checked_us bigint NOT NULL,
+            PRIMARY KEY (pair, from_us, to_us)
+        )
+        """,
+    ),
 )
 
 
