@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from trueup.model.run import Piece, Run
+from trueup.model.turn import Turn
 from trueup.project import open_store
 from trueup.stores.memory import MemoryArchive
 from trueup.stores.sql import SqlStore
@@ -76,6 +77,7 @@ PROGRAM = """
 import sys, time
 from dataclasses import replace
 from trueup.model.run import Run
+from trueup.model.turn import Turn
 from trueup.project import open_store
 url, owner, lease_us = sys.argv[1], sys.argv[2], int(sys.argv[3])
 archive = open_store(url)[1]
@@ -87,6 +89,12 @@ for line in sys.stdin:
         print(archive.save_run(replace(run, done=(*run.done, owner))), flush=True)
     elif line == "close\\n":
         print(archive.close_run(replace(run, ended="done", ended_us=1), {"orders": run.number}), flush=True)
+    elif line == "start\\n":
+        [seen] = archive.turns(["orders"])
+        turn = archive.claim_turn(seen, owner, lease_us)
+        print("nothing" if turn is None else "started", flush=True)
+    elif line == "end\\n":
+        print(archive.end_turn(replace(turn, due_us=turn.due_us + 1, ready_us=turn.due_us + 1)), flush=True)
     else:
         while piece := archive.claim_piece(int(line), owner, lease_us):
             print(piece.number, flush=True)
@@ -165,6 +173,22 @@ class TestProcesses:
         assert other.ask("close") == ["True"]
         other.end()
 
+    def test_a_run_that_is_due_is_started_by_one_program(self, url):
+        """Given three programs that look at a due schedule together, twenty times, I expect one start each time."""
+        archive = open_store(url)[1]
+        archive.declare_turns([Turn("orders", "sweep", "every 10m", 1, 1)])
+        programs = [Program(url, owner) for owner in "abc"]
+        for _ in range(20):
+            for program in programs:
+                program.tell("start")
+            answers = [program.answer() for program in programs]
+            assert sorted(answers) == [["nothing"], ["nothing"], ["started"]]
+            assert programs[answers.index(["started"])].ask("end") == ["True"]
+        for program in programs:
+            program.end()
+        assert archive.turns(["orders"])[0].due_us == 21
+        archive.close()
+
     def test_two_programs_share_the_pieces_of_a_run(self, url):
         archive = open_store(url)[1]
         run = archive.begin_run(Run("orders", "run", 1), "a", LEASE_US)
@@ -181,3 +205,18 @@ class TestProcesses:
         assert archive.count_suspects(run.number) == 200
         assert {piece.state for piece in archive.pieces(run.number)} == {"done"}
         archive.close()
+
+
+def test_an_answer_that_was_lost_starts_no_second_run_of_a_schedule(tmp_path):
+    """Given that the server goes away after each commit, I expect a turn to be claimed and ended, once."""
+    store = SqlStore(f"sqlite:///{tmp_path}/state.db")
+    archive = SqlArchive(Unlucky(store._file))
+    archive.declare_turns([Turn("orders", "sweep", "every 10m", 1, 1)])
+    [seen] = archive.turns(["orders"])
+    turn = archive.claim_turn(seen, "a", LEASE_US)
+    assert turn is not None
+    assert archive.turns(["orders"]) == [turn]
+    assert archive.keep_turn(turn, LEASE_US)
+    assert archive.end_turn(replace(turn, due_us=2**60, ready_us=2**60))
+    assert archive.turns(["orders"])[0].owner == ""
+    store.close()

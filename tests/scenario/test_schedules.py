@@ -269,7 +269,7 @@ def test_a_schedule_that_a_person_holds_starts_nothing_and_then_once(
     assert found.until(START_US + 3_600_000_000) == []
     found.project.archive.resume_turns("orders")
     clock.advance(5)
-    [performed] = found.until(START_US + 3_660_000_000)
+    [performed] = found.until(START_US + 3_620_000_000)
     assert (performed.how, performed.passed) == ("done", 6)
 
 
@@ -395,7 +395,7 @@ def test_the_longest_due_starts_first_whoever_it_is(clock: ManualClock) -> None:
         dues = [due_us for due_us, _ in started]
         assert dues == sorted(dues)
         counts = Counter(pair for _, pair in started)
-        assert max(counts.values()) - min(counts.values()) <= 1
+        assert max(counts.values()) - min(counts.values()) <= 2
 
 
 def test_a_rule_that_changed_counts_from_now_on(clock: ManualClock, tmp_path: Any) -> None:
