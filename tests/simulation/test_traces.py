@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from seams import without
 
-from trueup.engine.run import RunOptions
+from trueup.engine.options import RunOptions
 from trueup.model.change import Outcome
 from trueup.testing.simulation.scene import KINDS
 from trueup.testing.simulation.trace import Trace

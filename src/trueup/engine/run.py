@@ -9,17 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
 
 from trueup.compare.result import Comparison
 from trueup.engine import past, sweep
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
+from trueup.engine.options import RunOptions
 from trueup.engine.plan import Planner
 from trueup.engine.presence import alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report
+from trueup.engine.windows import Chosen, Windowing
 from trueup.engine.worker import Worker
 from trueup.errors import RunStopped, RunUnderWay
 from trueup.model.change import Change, Origin
@@ -31,27 +33,6 @@ PATIENCE_US: Final = 30_000_000
 RUN_LEASE_US: Final = 60_000_000
 OTHERS_POLL_S: Final = 0.2
 ERROR_CHARACTERS_MAX: Final = 500
-
-Phase = Literal["sweep", "compare", "changed"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How one run is done.
-
-    only: `sweep` (stuck and changed), `compare` (everything), or `changed` (compare what was touched since the last
-    comparison). dry_run: the exact plan, and nothing is written anywhere.
-    enqueue: leave the jobs to other workers. backfill, trust_authority: for adopt, create what is missing,
-    overwrite what differs. memory_mb: for the comparison.
-    """
-
-    only: Phase | None = None
-    dry_run: bool = False
-    enqueue: bool = False
-    adopt: bool = False
-    backfill: bool = False
-    trust_authority: bool = False
-    memory_mb: int = 512
 
 
 class Reconciliation:
@@ -92,6 +73,8 @@ class Reconciliation:
             return "dry run"
         if self.options.adopt:
             return "adopt"
+        if self.options.window is not None:
+            return f"window {self.options.window}"
         return (self.options.only or "run") if self.adopted else "report"
 
     # ── the slot ─────────────────────────────────────────────────────────────────────────────────────
@@ -174,15 +157,19 @@ class Reconciliation:
 
     def _steps(self) -> Iterator[tuple[str, Callable[[], None]]]:
         only = self.options.only
-        sweeps = only in (None, "sweep") and not self.options.adopt and self.adopted
+        sweeps = only in (None, "sweep") and not self.options.adopt and self.adopted and self.options.window is None
         compares = self.pair.replica is not None and only != "sweep"
         if sweeps:
             yield "stuck", self._stuck
             yield "changed", self._changed
         if sweeps and compares:
             yield "work", self._work  # a record that still waits could not be judged
-        if compares:
+        if compares and self.options.windowed(self.pair):
+            yield "windows", self._choose_windows
+            yield "compare", self._compare_windows
+        elif compares:
             yield "compare", self._compare_touched if only == CHANGED else self._compare
+        if compares:
             yield "settle", self._settle
             yield "confirm", self._confirm
             yield "act", self._act
@@ -238,10 +225,22 @@ class Reconciliation:
             self._save()
         comparing = self._comparing
         comparing.cut(self.run)
-        found = comparing.work(self.run, self._progress, self._stop, remember=not self.quiet)
+        found = comparing.work(self.run, self._progress, self._save, remember=not self.quiet)
         self._took(found)
         if not self.records.dated and self.records.authority.version is not None:
             self._memo["reached"] |= past.reaches(self.records, None, found[NEWEST])
+
+    @property
+    def _windowing(self) -> Windowing:
+        return Windowing(self.records, self.ledger, self.archive)
+
+    def _choose_windows(self) -> None:
+        self._memo |= self._windowing.choose(self.options.window).memo(self.pair.name)
+
+    def _compare_windows(self) -> None:
+        comparing = self._comparing
+        comparing.cut_windows(self.run, Chosen.of(self._memo).windows)
+        self._took(comparing.work(self.run, self._progress, self._stop, remember=not self.quiet))
 
     def _compare_touched(self) -> None:
         since = past.load(self.records, self.archive)
@@ -255,7 +254,7 @@ class Reconciliation:
     def _comparing(self) -> Comparing:
         return Comparing(
             self.records, self.ledger, self.runs, self.clock, self.chance,
-            owner=self._owner, memory_mb=self.options.memory_mb, compare=self._compared,
+            owner=self._owner, memory_mb=self.options.memory_mb, cases=self.archive, compare=self._compared,
         )  # fmt: skip
 
     def _took(self, found: Mapping[str, int]) -> None:
@@ -304,6 +303,8 @@ class Reconciliation:
             planner.hold(counts, now_us)
         planner.act(Origin.BACKFILL if self.options.adopt else Origin.COMPARE, counts, now_us)
         planner.close_agreeing()
+        if self.options.windowed(self.pair):
+            self._windowing.conclude(Chosen.of(self._memo), self.runs, self.run.number, counts, now_us)
 
     # ── close ────────────────────────────────────────────────────────────────────────────────────────
 

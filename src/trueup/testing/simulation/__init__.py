@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from trueup.testing.simulation.nature import Nature
 from trueup.testing.simulation.scene import KINDS, STEPS, Kind, Scene
-from trueup.testing.simulation.world import World
+from trueup.testing.simulation.world import OpenStore, World
 
 __all__ = ["KINDS", "STEPS", "Kind", "Played", "Scene", "World", "simulate"]
 
@@ -39,9 +39,9 @@ class Played:
         return f"{self.story}\n\n{self.scene}\nBroken: {self.broken}\nAgain:  {self.command}"
 
 
-def simulate(scene: Scene, *, told: bool = True) -> Played:
-    """Plays one scene to its rest. told: the story is put into words even if all went well."""
-    world = World(scene)
+def simulate(scene: Scene, *, told: bool = True, open_store: OpenStore | None = None) -> Played:
+    """Plays one scene to its rest. told: the story is put into words even if all went well. open_store: see `World`."""
+    world = World(scene, open_store=open_store)
     try:
         world.begin()
         world.calm = False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trueup.engine.run import RunOptions
+from trueup.engine.options import RunOptions
 from trueup.model.change import Origin
 from trueup.model.record import key_text
 from trueup.testing.simulation.nature import Nature

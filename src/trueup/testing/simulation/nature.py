@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trueup.engine.run import Phase, RunOptions
+from trueup.engine.options import Phase, RunOptions
 from trueup.errors import StateError
 from trueup.model.change import Change, Origin
 from trueup.model.record import key_text

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.compare.result import Comparison
 from trueup.engine.comparing import Comparing
+from trueup.engine.options import RunOptions
 from trueup.engine.records import Records
-from trueup.engine.run import Reconciliation, RunOptions
+from trueup.engine.run import Reconciliation
 from trueup.engine.worker import Worker
 from trueup.errors import RunStopped, RunUnderWay, SideError, StateError
 from trueup.model.change import DELETE, Change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trueup.engine.run import RunOptions
+from trueup.engine.options import RunOptions
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.record import key_text
 from trueup.model.row import Row

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trueup.engine.run import RunOptions
+from trueup.engine.options import RunOptions
 from trueup.model.digest import digest_of
 from trueup.model.kinds import Kind
 from trueup.model.record import key_text
+from trueup.ports import Archive, Budgets, Clock, Ledger
 from trueup.sides.memory import Memory
 from trueup.stores.budgets import MemoryBudgets
 from trueup.stores.memory import MemoryArchive, MemoryLedger
@@ -26,6 +27,7 @@ from trueup.testing.simulation.weather import CALM, Fate
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STEPS_MAX = 20_000
 DRAIN_US = 4 * 3_600_000_000
+OpenStore = Callable[[Clock], tuple[Ledger, Archive, Budgets]]
 COLUMNS: Mapping[str, Kind | str] = {"id": "integer", "name": "text", "status": "text"}
 
 
@@ -51,15 +53,26 @@ class StoreClock:
         return lambda: None
 
 
+def in_memory(clock: Clock) -> tuple[Ledger, Archive, Budgets]:
+    """The rules of the ledger over plain dictionaries: thousands of worlds in a minute."""
+    return MemoryLedger(clock), MemoryArchive(clock), MemoryBudgets(clock)
+
+
 class World:
     """Everything there is.
 
     calm: no more faults. resting: workers end when they have nothing in hand. instant: calls during which nobody
-    else goes on. watch: is told every answer.
+    else goes on. watch: is told every answer. open_store: makes an empty state store that goes by this clock.
     """
 
-    def __init__(self, scene: Scene, choose: Choose | None = None, moves: Callable[[], Sequence[Move]] = tuple) -> None:
-        self.scene = scene
+    def __init__(
+        self,
+        scene: Scene,
+        choose: Choose | None = None,
+        moves: Callable[[], Sequence[Move]] = tuple,
+        open_store: OpenStore | None = None,
+    ) -> None:
+        self.scene, self._open_store = scene, open_store or in_memory
         self.chance = random.Random(f"{scene.kind} {scene.seed} world")
         chance = self.chance
         self.scheduler = Scheduler(choose or (lambda options: chance.randrange(len(options))), moves)
@@ -89,8 +102,7 @@ class World:
 
     def new_store(self) -> None:
         """A ledger and an archive that know nothing."""
-        clock = StoreClock(self)
-        self.ledger, self.archive, self.budgets = MemoryLedger(clock), MemoryArchive(clock), MemoryBudgets(clock)
+        self.ledger, self.archive, self.budgets = self._open_store(StoreClock(self))
 
     def begin(self) -> None:
         """Both sides agree, and the ledger knows it."""
