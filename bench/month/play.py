@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bench.school.clock import VirtualTime
 from trueup.errors import DecisionRefused
+from trueup.model.change import Origin
 from trueup.model.case import HELD, REGRESSED, Case
 from trueup.project import Project
 
@@ -22,7 +23,7 @@ from .sides import Erp, Shop
 PAIR: Final = "orders"
 FAR: Final = "2999-12-31"
 # Days at which things happen, as shares of the month: a compare is due every day at 3:00.
-EMPTY_PAGE, BACKED_UP, RESTORED, AUTHORITY_BLIND, REPLICA_BLIND = 0.3, 0.53, 0.57, 0.7, 0.8
+EMPTY_PAGE, BACKED_UP, RESTORED, AUTHORITY_BLIND, REPLICA_BLIND = 0.3, 0.53, 0.57, 0.7, 0.9
 OUTAGE_DAY: Final = 2 / 24
 SCHEDULER_S, IDLE_S = 600.0, 600.0
 DAY_US: Final = round(DAY_S * 1e6)
@@ -45,6 +46,7 @@ class Month:
             recheck="14d", jitter=0.3, on_drift={"orphaned": "repair"}, stop_at={"changes": max(20, plan.orders // 10)},
         )  # fmt: skip
         self.life = Life(plan, self.time, places, self.erp, self._offer, seed + 2)
+        self.life.seeing = lambda: self.shop.trouble.outage != "lost rights"
         self.counts: Counter[str] = Counter()
         self.jobs: Counter[str] = Counter()
         self.decided: Counter[str] = Counter()
@@ -97,7 +99,7 @@ class Month:
         while True:
             ended = worker.once(chance)
             for finish in ended:
-                self.jobs[f"{finish.claim.row.wish_origin} {finish.result}"] += 1
+                self.jobs[f"{Origin(finish.claim.row.wish_origin)} {finish.result}"] += 1
             if not ended:
                 due_us = ledger.next_due_us([PAIR])
                 left_s = IDLE_S if due_us is None else (due_us - self.time.now_us()) / 1e6
@@ -118,11 +120,11 @@ class Month:
             self.time.notify()
 
     def _count(self, what: str, counts: Counter[str]) -> None:
-        for name in ("changed", "converged", "deferred", "regressed", "held", "left", "right"):
-            self.counts[f"{what}: {name}"] += counts[name]
+        for name in ("converged", "deferred", "regressed", "held", "offered"):
+            self.counts[f"{what} {name}"] += counts[name]
         for name, number in counts.items():
             if name.startswith("drift_"):
-                self.counts[f"{what}: {name}"] += number
+                self.counts[f"drift {name.removeprefix('drift_')}"] += number
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,9 +140,8 @@ class Month:
 
     def _choice(self, case: Case) -> str | None:
         if case.key == HELD:
-            # Somebody who knows that the shop was restored approves; a side that shows nothing is looked into.
-            blind = self.shop.trouble.outage or self.erp.trouble.outage or self._day() >= self.plan.days * AUTHORITY_BLIND
-            return None if blind else "approve-plan"
+            # Whoever approves hours later does not know whether what the plan shows was an outage.
+            return "approve-plan"
         if case.key == REGRESSED:
             return "ignore-once"
         if case.drift in ("edited", "conflict", "foreign"):
@@ -150,14 +151,14 @@ class Month:
     def _decide(self, case: Case, choice: str) -> None:
         until = FAR if choice == "accept" else None
         try:
-            self.pair.decide(case.number, choice, person="ann", reason="looked at it", until=until, shown=case.shown)
+            decision = self.pair.decide(
+                case.number, choice, person="ann", reason="looked at it", until=until, shown=case.shown
+            )
         except DecisionRefused as refused:
             self.decided[f"{case.drift} {choice}: {type(refused).__name__}"] += 1
         else:
-            self.decided[f"{case.drift} {choice}"] += 1
-
-    def _day(self) -> float:
-        return (self.time.now_us() - self.life.began_us) / 1e6 / DAY_S
+            became = f": {decision.note}" if case.key == HELD else ""
+            self.decided[f"{case.drift} {choice}{became}"] += 1
 
     # ── incidents ────────────────────────────────────────────────────────────────────────────────────
 

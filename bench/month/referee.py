@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from trueup.model.case import HELD, UNLIKE
 from trueup.model.plan import ItemState
@@ -16,9 +16,15 @@ from trueup.project import BoundPair, Project
 from .databases import COLUMNS, ERP, GONE, SHOP, Database, Places
 from .life import RANK, Life
 
+# What must be 0, or empty, in a judgement.
+MUST_BE_NOTHING: Final = ("silent", "pending", "twice", "again", "back", "deleted")
+
 
 def judged(pair: BoundPair, project: Project, life: Life, places: Places) -> dict[str, Any]:
-    """Counts of what is as it should be and what is not; `silent`, `twice`, `again`, `back`, `deleted` must be 0."""
+    """Counts of what is as it should be and what is not, see `MUST_BE_NOTHING`.
+
+    told: of the differing records, how many by the cause that people can see. silent: those without one.
+    """
     causes = _causes(pair, project)
     differing = dict(_differing(places))
     told = Counter(causes[each] for each in differing if each in causes)

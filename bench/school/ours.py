@@ -31,6 +31,7 @@ from .world import DROPPED, PAGE, REGISTERED, Key, State, row
 
 RESERVE = 0.4
 PAIR = "enrollments"
+LOOKED_AT = 100
 # How long a worker sleeps that nobody wakes: while something waits, and while nothing does.
 DOZE_S, IDLE_S = 1.0, 60.0
 COLUMNS = {"userId": "integer", "courseId": "integer", "status": "text", "fee": "decimal(12,2)"}
@@ -116,7 +117,7 @@ class Trueup:
 
     def _ancestor(self, state: Wanted, verified_for_us: int) -> Baseline:
         records = self.pair.records
-        digest = None if state.absent else records.replica.digest(records.mapped(state))
+        digest = None if state.absent else records.replica.digest(records.mapped(state, None))
         return Baseline(
             state.key, 0, state.digest, digest, state.action, state.version, verified_for_us=verified_for_us
         )
@@ -139,8 +140,13 @@ class Trueup:
             self._run()
         except Unreachable:
             self.failed_runs += 1
-        while self._asked():
-            self.time.sleep(DOZE_S)
+        asked = self._asked_for()
+        while asked:
+            still = self._still_waiting(asked[-LOOKED_AT:])
+            del asked[-LOOKED_AT:]
+            asked += still
+            if still:
+                self.time.sleep(DOZE_S)
         this.ended_us = self.time.now_us()
         this.calls = self.setting.wire.purposes["reconciliation"] - before
 
@@ -153,10 +159,14 @@ class Trueup:
             self.project.ledger.offer([self.pair.records.change(state, Origin.SWEEP) for state in states])
             self.time.notify()
 
-    def _asked(self) -> bool:
-        """Whether anything waits that is not an event."""
+    def _asked_for(self) -> list[str]:
+        """Keys of what waits and is not for an event."""
         pending = self.project.ledger.scan(PAIR, "pending")
-        return any(each.wish_origin != Origin.EVENT for some in pending for each in some)
+        return [each.key for some in pending for each in some if each.wish_origin != Origin.EVENT]
+
+    def _still_waiting(self, keys: list[str]) -> list[str]:
+        found = self.project.ledger.rows(PAIR, keys)
+        return [key for key, row in found.items() if row.state == "pending" and row.wish_origin != Origin.EVENT]
 
     def waiting(self) -> int:
         """Records that are pending."""

@@ -92,12 +92,12 @@ def playing(setting: Setting, player: Contestant) -> Iterator[None]:
         player.begin()
         begun = True
 
-    setting.time.start(begin)
-    setting.time.run(lambda: begun)
-    setting.school.begin(deliver)
-    if setting.school.plan.hand_edits:
-        setting.time.start(edit)
     try:
+        setting.time.start(begin)
+        setting.time.run(lambda: begun)
+        setting.school.begin(deliver)
+        if setting.school.plan.hand_edits:
+            setting.time.start(edit)
         yield
     finally:
         player.close()

@@ -16,8 +16,9 @@ from trueup.model.drift import DEFAULT_VERDICTS, REPAIRABLE, Drift, Verdict
 from trueup.model.duration import duration_us
 from trueup.model.names import NAME
 from trueup.model.record import EXACT, Rule
-from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule, blackout_of, schedule
-from trueup.ports import MarkableSide, Side, WritableSide, provides
+from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule, schedules
+from trueup.model.window import Windows, windows_of
+from trueup.ports import MarkableSide, Side, WindowedSide, WritableSide, provides
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,9 @@ class Pair:
     system: what the handler or the replica's writer calls. after: pairs whose records must be done first, with the
     columns that hold their keys (none: the key's own names). concurrency: batches worked at once, over all workers of
     the store; None for any number. two_person: decisions about its cases act only once a second person agrees.
+    windows: how its time is cut; then windows are compared, not everything.
+    totals: amounts that evidence adds up at both sides, each with the field of its currency, or None. redact: fields
+    whose values never stand in evidence.
     """
 
     name: str
@@ -123,6 +127,9 @@ class Pair:
     concurrency: int | None = None
     after: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     two_person: bool = False
+    windows: Windows | None = None
+    totals: Mapping[str, str | None] = field(default_factory=dict)
+    redact: tuple[str, ...] = ()
 
     @property
     def authority_system(self) -> str:
@@ -181,22 +188,15 @@ def declare(
     concurrency: int | None = None,
     after: Sequence[Any] | Mapping[Any, Sequence[str]] = (),
     two_person: bool = False,
+    window: Mapping[str, Any] | None = None,
+    totals: Sequence[str] | Mapping[str, str] = (),
+    redact: Sequence[str] = (),
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
         hint = "Use letters, digits, dots, dashes and _; and one @ before the name of a client."
         raise ConfigError(f"{name!r} is not a name for a pair.", hint=hint)
-    if not authority.key:
-        raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
-    if (unsynced is None) != (mark is None):
-        raise ConfigError(f"pair {name}: unsynced and mark belong together.", hint="Declare both or neither.")
-    if mark is not None and not provides(authority, MarkableSide):
-        raise ConfigError(f"pair {name}: the authority can't be marked.", hint="Use a SQL authority for unsynced/mark.")
-    if replica is not None and replica.key and len(replica.key) != len(authority.key):
-        raise ConfigError(
-            f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
-            hint="Declare both keys with the same columns in the same order.",
-        )
+    _check_sides(name, authority, replica, unsynced, mark)
     _check_owners(name, fields or (), replica_owns, fill)
     _check_numbers(name, jitter, tries, concurrency)
     return Pair(
@@ -222,35 +222,41 @@ def declare(
         overlap_versions=overlap_versions,
         tries_max=tries,
         lease_us=duration_us(lease, f"pair {name}: lease"),
-        schedules=_schedules(
-            name, {SWEEP: sweep, COMPARE: compare, CHANGED: compare_changed}, zone, start_jitter, blackout, replica
+        schedules=schedules(
+            name, replica, {SWEEP: sweep, COMPARE: compare, CHANGED: compare_changed}, zone, start_jitter, blackout
         ),
         system=system or getattr(replica, "system", None) or System(name),
         concurrency=concurrency,
         after=_after(after),
         two_person=two_person,
+        windows=None if window is None else _windows(name, window, authority, replica),
+        totals=dict(totals) if isinstance(totals, Mapping) else dict.fromkeys(totals),
+        redact=tuple(redact),
     )
 
 
-def _schedules(
-    name: str,
-    rules: Mapping[str, str | float | None],
-    zone: str,
-    start_jitter: str | float | None,
-    windows: Sequence[str] | str,
-    replica: Side | None,
-) -> dict[str, Schedule]:
-    """The schedules that are declared, by what they start."""
-    closed = blackout_of(windows, zone, name)
-    found: dict[str, Schedule] = {}
-    for what, rule in rules.items():
-        if rule is None:
-            continue
-        option = "compare_changed" if what == CHANGED else what
-        if what != SWEEP and replica is None:
-            raise ConfigError(f"pair {name}: {option} needs a replica.", hint="Give the pair one, or leave it out.")
-        found[what] = schedule(rule, pair=name, what=option, zone=zone, start_jitter=start_jitter, blackout_=closed)
-    return found
+def _check_sides(name: str, authority: Side, replica: Side | None, unsynced: str | None, mark: str | None) -> None:
+    if not authority.key:
+        raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
+    if (unsynced is None) != (mark is None):
+        raise ConfigError(f"pair {name}: unsynced and mark belong together.", hint="Declare both or neither.")
+    if mark is not None and not provides(authority, MarkableSide):
+        raise ConfigError(f"pair {name}: the authority can't be marked.", hint="Use a SQL authority for unsynced/mark.")
+    if replica is not None and replica.key and len(replica.key) != len(authority.key):
+        raise ConfigError(
+            f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
+            hint="Declare both keys with the same columns in the same order.",
+        )
+
+
+def _windows(name: str, declared: Mapping[str, Any], authority: Side, replica: Side | None) -> Windows:
+    for role, side in (("authority", authority), ("replica", replica)):
+        if not provides(side, WindowedSide):
+            raise ConfigError(
+                f"pair {name}: window needs a side that can be asked for an interval of time; the {role} can't.",
+                hint="SQL tables, files and Rows can. Leave window out to compare everything.",
+            )
+    return windows_of(declared, name)
 
 
 def _check_owners(

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from trueup.engine.clock import SystemClock
 from trueup.engine.comparing import Lending, Progress
 from trueup.engine.gate import bind_gates
+from trueup.engine.options import Phase, RunOptions
 from trueup.engine.order import order_of
 from trueup.engine.presence import Heart, alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
 from trueup.engine.review import Review
-from trueup.engine.run import PATIENCE_US, Phase, Reconciliation, RunOptions
+from trueup.engine.run import PATIENCE_US, Reconciliation
 from trueup.engine.scheduler import Scheduler
 from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends, Worker
@@ -135,14 +136,19 @@ class BoundPair:
         *,
         dry_run: bool = False,
         enqueue: bool = False,
+        window: str | None = None,
+        whole: bool = False,
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Report:
         """Reconciles the pair: sweeps, compares, confirms, repairs what is safe, asks about the rest.
 
+        window: compare only these closed windows. whole: compare everything, though the pair declares windows.
         stop: asked now and then; where it answers yes the run ends with RunStopped, and the next one goes on with it.
         """
-        options = RunOptions(only=only, dry_run=dry_run, enqueue=enqueue, memory_mb=self._project.memory_mb)
+        options = RunOptions(
+            only=only, dry_run=dry_run, enqueue=enqueue, window=window, whole=whole, memory_mb=self._project.memory_mb
+        )
         return self._reconcile(options, progress, stop)
 
     def _reconcile(

@@ -122,6 +122,19 @@ def test_keys_at_both_ends_of_the_integers_are_matched_without_ranges(tables: Ta
             }
 
 
+@pytest.mark.parametrize("declared", ["int", "smallint"])
+def test_narrow_keys_do_not_overflow(tables: Tables, declared: str) -> None:
+    first, last = (-(2**31), 2**31 - 1) if declared == "int" else (-(2**15), 2**15 - 1)
+    sides = []
+    for value in ("a", "b"):
+        name = tables.table(f"id {declared} PRIMARY KEY, v char(1)")
+        tables.execute(f"INSERT INTO {tables.quoted(name)} VALUES ({first}, 'x'), (0, 'x'), ({last}, '{value}')")
+        sides.append(tables.side(name))
+    for strategy in ("segments", "keyhash", "sketch", None):
+        with compare(sides[0], sides[1], planned(sides[0], sides[1]), strategy=strategy) as found:
+            assert {each.key: each.kind for each in found.differences()} == {f'["{last}"]': "differ"}
+
+
 def test_one_side_may_be_empty(tables: Tables) -> None:
     for strategy in ("segments", "keyhash", "sketch", None):
         left, right = pair(tables, "DELETE FROM {}")

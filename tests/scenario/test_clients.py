@@ -1,4 +1,4 @@
-"""One definition for many clients, from trueup.toml to the replica: three that work, and a thousand that are declared."""
+"""One definition for many clients, from trueup.toml to the replica: three that work, a thousand that are declared."""
 
 from __future__ import annotations
 
@@ -172,19 +172,28 @@ def test_a_client_is_held_without_the_others(trueup):
     assert set(_words(trueup).values()) == {"paused"}
     assert trueup("resume", "erp@*")[0] == 0
 
-    shared = (
-        "[pair.rates]\nauthority = { api = 'http://x/', key = 'id', system = 'api' }\nsystem = 'api'\n[system.api]\n"
-    )
-    Path("trueup.toml").write_text(
-        shared + DEFINED.replace("[pair.users]", "[pair.users]\n").replace(
-            'authority = { url = "sqlite:///{client.name}-shop.db", table = "users"',
-            'authority = { api = "http://{client.name}.x/", system = "api"',
-        ).replace('system = "erp"\nsettle = 0\n\n[pair.orders]', 'system = "api"\nsettle = 0\n\n[pair.orders]'),
-        "utf-8",
-    )  # fmt: skip
+
+SHARED = """
+[system.api]
+[pair.orders]
+for_each = "clients"
+authority = { api = "http://{client.name}.example/orders", key = "id", system = "api" }
+handler = "operator:truth"
+system = "api"
+[clients.acme]
+[clients.beta]
+"""
+
+
+def test_a_client_is_not_held_by_a_system_that_others_call_too(trueup):
+    """Given a pair all of whose systems are shared, I expect no pause, and what would pause them all."""
+    Path("trueup.toml").write_text(SHARED, "utf-8")
+
     code, _, err = trueup("pause", "--client", "beta")
+
     assert code == 2
-    assert "users@beta calls no system that is only client beta's: api, api." in err
+    assert "orders@beta calls no system that is only client beta's: api." in err
+    assert trueup("pause", "api")[1] == "api is paused: trueup resume api\n"
 
 
 def _words(trueup: Any) -> dict[str, str]:
@@ -203,7 +212,7 @@ def test_parked_records_of_many_are_tried_again(trueup):
 
 
 def test_webhooks_find_their_client_by_address_or_by_body(folder):
-    """Given a sender for each client and one for all, I expect the pair of the right client, and no other secret to do."""
+    """Given a sender for each client and one for all, I expect the right pair, and no other secret to do."""
     from starlette.testclient import TestClient
 
     from trueup.web.ingest import app
@@ -251,7 +260,7 @@ def test_a_loop_declares_them_in_python():
         assert seen == [(name, f"orders@{name}") for name in CLIENTS]
         assert [bound.name for bound in project.select("orders", client="beta")] == ["orders@beta"]
         with pytest.raises(ConfigError, match="two pairs orders@beta"):
-            project.pair("orders@beta", authority=Memory([], key="id"))
+            project.pair("orders@beta", authority=Memory([{"id": 1}], key="id"))
 
 
 def test_a_mistake_in_after_is_found_at_start_although_a_side_is_away(folder):
@@ -267,7 +276,7 @@ def test_a_mistake_in_after_is_found_at_start_although_a_side_is_away(folder):
 
 
 def test_a_thousand_clients_start_without_a_connection(tmp_path, monkeypatch, capsys):
-    """Given 1,000 clients whose databases are not even there, I expect a project, a worker and a status all the same."""
+    """Given 1,000 clients whose databases are not even there, I expect a project, a worker and a status."""
     monkeypatch.chdir(tmp_path)
     Path("clients.csv").write_text("name\n" + "".join(f"c{at:04}\n" for at in range(1000)), "utf-8")
     Path("trueup.toml").write_text(

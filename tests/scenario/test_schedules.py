@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import statistics
 import threading
 import time
 from collections import Counter
@@ -396,6 +397,24 @@ def test_the_longest_due_starts_first_whoever_it_is(clock: ManualClock) -> None:
         assert dues == sorted(dues)
         counts = Counter(pair for _, pair in started)
         assert max(counts.values()) - min(counts.values()) <= 2
+
+
+def test_equal_pairs_that_are_due_together_wait_at_most_twice_the_median(clock: ManualClock) -> None:
+    """Given 200 pairs due at one moment, each run as long as the others, I expect nobody to wait much longer."""
+    with trueup.Project("memory:", clock=clock, seed=1) as project:
+        for at in range(200):
+            side = Slow([{"id": 1, "v": 1}], key="id", version="v")
+            side.meanwhile = lambda: clock.advance(0.05)  # type: ignore[method-assign]
+            pair = project.pair(f"tenant-{at:03}", authority=side, settle=0, sweep="0 * * * *")
+            pair.on_change(lambda change: None)
+        scheduler = project.scheduler()
+        scheduler.declare()
+        clock.advance(30)
+        waits_us = []
+        while (performed := scheduler.once()) is not None:
+            waits_us.append(performed.late_us)
+        assert len(waits_us) == 200
+        assert max(waits_us) <= 2 * statistics.median(waits_us)
 
 
 def test_a_rule_that_changed_counts_from_now_on(clock: ManualClock, tmp_path: Any) -> None:

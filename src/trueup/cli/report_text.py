@@ -37,6 +37,8 @@ def show(report: Report, pair: Pair, limit: int | None, reasons: Mapping[str, in
         show_plan(report.plan, limit)
     for reason, count in (reasons or {}).items():
         say(cut(f" parked    {number(count)}: {reason}", width()))
+    for note in report.notes:
+        say(f" note      {note}")
     say(_conclusion(report))
 
 
@@ -80,6 +82,8 @@ def _phases(report: Report, pair: Pair) -> Iterator[str]:
         yield f" unsynced  {number(_seen(counts, 'unsynced'))} selected" + _offers(counts, "unsynced")
     if "changed" in counts or "changed_seen" in counts:
         yield f" changed   {number(_seen(counts, 'changed'))} since the cursor" + _offers(counts, "changed")
+    if "windows" in seconds:
+        yield f" windows   {number(counts['windows'])} to compare, {number(counts['sealed'])} sealed{_reopened(counts)}"
     if "compare" in seconds:
         found = counts["missing"] + counts["extra"] + counts["differ"] + counts["duplicate"]
         spent = f"{seconds['compare']:.1f} s"
@@ -94,6 +98,10 @@ def _phases(report: Report, pair: Pair) -> Iterator[str]:
         yield f" verdict   {number(counts['repair'])} repair, {number(counts['review'])} review{accepted}"
     if ends := _ends(counts):
         yield f" jobs      {ends}"
+
+
+def _reopened(counts: Mapping[str, int]) -> str:
+    return f", {number(counts['reopened'])} had changed after they were sealed" if counts["reopened"] else ""
 
 
 def _seen(counts: Mapping[str, int], phase: str) -> int:
@@ -162,10 +170,19 @@ def show_status(found: Sequence[Status], size: int) -> None:
         word = paint(f"{each.word:<18}", "green" if colour == "green" else "yellow")
         say(f"{each.pair:<{size}}  {word}  {_when(each)}   {number(each.counts.get('pending', 0))} pending"
             f"{_parked(each)}{_oldest(each)}")  # fmt: skip
-        for error in [*systems_text.lines(each), *schedules_text.lines(each), *each.errors]:
+        for error in [*systems_text.lines(each), *schedules_text.lines(each), *_windows(each), *each.errors]:
             say(cut(f"{' ' * size}  {error}", width()))
         if each.next_command is not None:
             say(f"{' ' * size}  → {each.next_command}")
+
+
+def _windows(each: Status) -> Iterator[str]:
+    if (windows := each.windows) is not None:
+        waiting = windows.waiting
+        more = f" and {number(len(waiting) - 1)} more" if len(waiting) > 1 else ""
+        closed = f", {waiting[0]}{more} closed and not sealed" if waiting else ""
+        left = duration_text(max(windows.closes_us - each.now_us, 0))
+        yield f"windows: {number(windows.sealed)} sealed{closed}; {windows.current} closes in {left}"
 
 
 def _when(each: Status) -> str:

@@ -28,6 +28,8 @@ _SAMPLES: Final = 24
 _SAMPLE_ROWS: Final = 512
 # Above this share of segments that differ, adding them up first would cost more than it saves.
 _SHARE_MAX: Final = 0.4
+# Keys and hashes are small, and what does not fit goes to disk.
+_HASHES_MB: Final = 128
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
 Tell = Callable[[Suspects], Told]
@@ -156,7 +158,7 @@ class _Case:
         return Comparison(told.counts, self.plan.notes, strategy, reason)
 
     def _settled(self, strategy: str, reason: str, tell: Tell) -> Comparison:
-        workspace = Workspace(self.memory_mb)
+        workspace = Workspace(min(self.memory_mb, _HASHES_MB))
         try:
             suspects = Suspects(workspace, self.plan)
             told = tell(suspects)

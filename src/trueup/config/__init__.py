@@ -30,6 +30,7 @@ from trueup.config.options import (
     SourceOptions,
     SystemOptions,
     UrlOptions,
+    WindowOptions,
 )
 from trueup.config.sides import ApiOptions, AuthOptions, FileOptions, TableOptions, Throttling
 from trueup.config.source import FILE_NAME, Place, Source
@@ -50,6 +51,7 @@ __all__ = [
     "TableOptions",
     "Throttling",
     "UrlOptions",
+    "WindowOptions",
     "load",
 ]
 
@@ -135,6 +137,8 @@ def _model_at(location: Place) -> type[BaseModel]:
     if len(location) > 3 and location[2] in ("authority", "replica"):
         models: dict[str, type[BaseModel]] = {"table": TableOptions, "api": ApiOptions}
         return models.get(str(location[3]), FileOptions)
+    if len(location) > 3 and location[2] == "window":
+        return WindowOptions
     if len(location) > 3 and location[2] == "fields":
         return FieldOptions
     if len(location) > 3 and location[2] in ("handler", "handlers"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -73,6 +74,23 @@ HandlerOptions = Annotated[
 ]
 
 
+class WindowOptions(Options):
+    """How a pair's time is cut into windows: `[pair.NAME.window]`."""
+
+    column: str = Field(description="The date or time at the authority that says to which window a record belongs.")
+    replica_column: str | None = Field(None, description="The same at the replica, where its name differs.")
+    zone: Zone = Field(description="The time zone whose days, weeks and months are meant.")
+    length: str = Field("1d", description="`1h`, `1d`, `1w` (from Monday) or `1mo`, or several, such as `6h`.")
+    lag: Duration = Field("2h", description="How long after its end a window stays open.")
+    replica_lag: Duration | None = Field(None, description="The same at the replica. By default as `lag`.")
+    since: dt.date | None = Field(
+        None, description="No window begins before. By default the newest that is closed when the pair first runs."
+    )
+    recheck: Duration = Field(
+        "7d", description="How often a sealed window is read again that can't be summed in place."
+    )
+
+
 class ForEach(Options):
     """What may be instantiated for each client; by then that is done."""
 
@@ -140,6 +158,14 @@ class PairOptions(ForEach):
         None, ge=1, description="Batches of the pair that are worked at once, over all workers. By default any number."
     )
     two_person: bool = Field(False, description="Decisions about cases act only once a second person agrees.")
+    window: WindowOptions | None = Field(
+        None, description="Closed windows of time, which are then compared instead of everything."
+    )
+    totals: Names | dict[str, str] = Field(
+        (),
+        description="Amounts that evidence adds up at both sides; as a table, each with the field of its currency.",
+    )
+    redact: Names = Field((), description="Fields whose values never stand in evidence, only a hash of them.")
     handler: HandlerOptions | None = Field(
         None,
         description="Called for every change: `module:function`, or a URL. By default the built-in writer acts.",

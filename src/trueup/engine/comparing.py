@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,11 +17,29 @@ from trueup.compare.result import Agreement, Comparison
 from trueup.engine.ending import recheck_us
 from trueup.engine.past import Past, touched
 from trueup.engine.records import Records
+from trueup.engine.totals import ROLES, Roots, Totals, read_by
+from trueup.engine.windows import FINAL, is_final, windows_known
+from trueup.engine.windows import counted as counted_window
 from trueup.model.change import UPSERT
+from trueup.model.columns import hash_sum
+from trueup.model.digest import HashSum
 from trueup.model.record import Found, Projection
 from trueup.model.row import Baseline
 from trueup.model.run import CHANGED, OPEN, REPORT, Piece, Run
-from trueup.ports import EVERYTHING, Capabilities, Clock, Description, DivisibleSide, Ledger, Runs, Scope, Side
+from trueup.model.window import Span
+from trueup.ports import (
+    EVERYTHING,
+    Archive,
+    Capabilities,
+    Cases,
+    Clock,
+    Description,
+    DivisibleSide,
+    Ledger,
+    Runs,
+    Scope,
+    Side,
+)
 
 PIECE_ROWS: Final = 250_000
 PIECES_MAX: Final = 1_000
@@ -39,11 +57,17 @@ Stop = Callable[[], None]
 
 
 class Range:
-    """A side as far as one piece goes."""
+    """A side as far as one piece goes. held: of a window, what the scan held that came to its end."""
 
-    def __init__(self, side: Side, piece: Piece) -> None:
-        self._side, self._piece = side, piece
+    def __init__(self, side: Side, piece: Piece, totals: Totals, span: Span | None = None) -> None:
+        self._side, self._piece, self._span, self.totals = side, piece, span, totals
+        self.held = HashSum(0, 0)
         self.label, self.key, self.version = side.label, side.key, side.version
+
+    @property
+    def windowed(self) -> bool:
+        """Whether the piece is a window."""
+        return self._span is not None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -56,7 +80,17 @@ class Range:
 
     def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[Any]:
         """The records of the piece."""
-        return self._side.scan(projection, Scope(scope.since, scope.where, self._piece.low, self._piece.high))
+        piece = Scope(scope.since, scope.where, self._piece.low, self._piece.high, self._span)
+        batches = self.totals.watched(self._side.scan(projection, piece), projection)
+        return batches if self._span is None else self._summed(batches, projection)
+
+    def _summed(self, batches: Iterator[Any], projection: Projection) -> Iterator[Any]:
+        count = total = 0
+        for batch in batches:
+            found = hash_sum([batch], projection)
+            count, total = count + found.count, total + found.total
+            yield batch
+        self.held = HashSum(count, total)
 
     def read(self, projection: Projection, keys: Any) -> dict[str, Found]:
         """The side's."""
@@ -73,7 +107,8 @@ class Range:
 class Comparing:
     """Compares the pieces of a pair's runs. It belongs to one thread.
 
-    owner: who claims. remember: whether agreements become ancestors; not before a pair is adopted.
+    owner: who claims. remember: whether agreements become ancestors; not before a pair is adopted. cases: knows which
+    differences a person accepted.
     """
 
     def __init__(
@@ -86,10 +121,11 @@ class Comparing:
         *,
         owner: str,
         memory_mb: int,
+        cases: Cases,
         compare: Compare | None = None,
     ) -> None:
         self.records, self.pair = records, records.pair
-        self.memory_mb = memory_mb
+        self.memory_mb, self._cases = memory_mb, cases
         self._ledger, self._runs, self._clock, self._chance = ledger, runs, clock, chance
         self._owner, self._compare = owner, compare or by_rows
 
@@ -101,6 +137,11 @@ class Comparing:
             run.number,
             [Piece(run.number, at, low, high) for at, (low, high) in enumerate(zip(lows, highs, strict=True))],
         )
+
+    def cut_windows(self, run: Run, windows: Sequence[tuple[int, int, str]]) -> None:
+        """Each window (from, to, name) is a piece; nothing where that was done before."""
+        pieces = [Piece(run.number, at, from_us=each[0], to_us=each[1]) for at, each in enumerate(windows)]
+        self._runs.cut(run.number, pieces)
 
     def _bounds(self) -> list[str]:
         """Where to cut: by the fuller side, and only where both can be asked for ranges."""
@@ -168,19 +209,31 @@ class Comparing:
         def tell(done: int, total: int | None) -> None:
             progress("compare", before["left"] + before["right"] + done, expected)
 
-        found = self._compare(Range(self.pair.authority, piece), Range(self.pair.replica, piece), self, tell)
+        left, right = ranges(self.records, piece)
+        found = self._compare(left, right, self, tell)
+        roots = Roots()
         with found:
             counts = {name: getattr(found.counts, name) for name in COUNTED if name != "baseline"}
             if remember:
-                counts |= self._remember(found, since_us, before.get("baseline", 0), progress)
-            suspects = [difference.key for difference in found.differences()]
+                counts |= self._remember(found, since_us, before.get("baseline", 0), progress, roots)
+            suspects = differing(found, self.records, roots)
+        # Only who asks for the agreements has read the digests of all records.
+        counts |= left.totals.counts | right.totals.counts | (roots.counts if remember else {})
+        if left.windowed and remember:
+            held = left.held, right.held
+            final = is_final(self.records, self._ledger, self._cases, piece, held, suspects)
+            counts |= {FINAL: int(final), **counted_window(held)}
         self._runs.finish_piece(replace(piece, counts=counts), suspects)
 
-    def _remember(self, found: Comparison, since_us: int, before: int, progress: Progress) -> dict[str, int]:
+    def _remember(
+        self, found: Comparison, since_us: int, before: int, progress: Progress, roots: Roots
+    ) -> dict[str, int]:
         """Stores what agrees as the ancestor of what comes."""
         stored = 0
         newest: list[int] = []
         for batch in found.agreements():
+            for agreed in batch:
+                roots.add(agreed.key, agreed.left, agreed.right)
             for at in range(0, len(batch), BASELINE_BATCH):
                 items = [self._ancestor(agreed, since_us) for agreed in batch[at : at + BASELINE_BATCH]]
                 stored += self._ledger.baseline(self.pair.name, items)
@@ -211,7 +264,7 @@ class Lending:
         self,
         pairs: Mapping[str, Records],
         ledger: Ledger,
-        runs: Runs,
+        archive: Archive,
         clock: Clock,
         chance: random.Random,
         *,
@@ -219,7 +272,7 @@ class Lending:
         memory_mb: int,
     ) -> None:
         self._pairs = dict(pairs)
-        self._ledger, self._runs, self._clock, self._chance = ledger, runs, clock, chance
+        self._ledger, self._archive, self._clock, self._chance = ledger, archive, clock, chance
         self._owner, self._memory_mb = owner, memory_mb
         self._busy = threading.Lock()
 
@@ -228,7 +281,7 @@ class Lending:
         if not self._pairs or not self._busy.acquire(blocking=False):
             return False
         try:
-            return any(self._lend(run) for run in self._runs.runs_with_pieces(list(self._pairs)))
+            return any(self._lend(run) for run in self._archive.runs_with_pieces(list(self._pairs)))
         finally:
             self._busy.release()
 
@@ -236,10 +289,30 @@ class Lending:
         if run.what == CHANGED:
             return False
         comparing = Comparing(
-            self._pairs[run.pair], self._ledger, self._runs, self._clock, self._chance,
-            owner=self._owner, memory_mb=self._memory_mb,
+            self._pairs[run.pair], self._ledger, self._archive, self._clock, self._chance,
+            owner=self._owner, memory_mb=self._memory_mb, cases=self._archive,
         )  # fmt: skip
         return comparing.one(run, lambda phase, done, total: None, remember=run.what != REPORT)
+
+
+def ranges(records: Records, piece: Piece) -> tuple[Range, Range]:
+    """Both sides as far as a piece goes."""
+    pair = records.pair
+    assert pair.replica is not None
+    spans = windows_known(pair.windows, piece)
+    totals = [Totals(pair, records.plan, role) for role in ROLES]
+    return Range(pair.authority, piece, totals[0], spans[0]), Range(pair.replica, piece, totals[1], spans[1])
+
+
+def differing(found: Comparison, records: Records, roots: Roots) -> list[str]:
+    """The keys that differ; their records are added to the roots."""
+    keys, plan = [], records.plan
+    for each in found.differences():
+        keys.append(each.key)
+        left = None if not each.left_copies else "" if each.left is None else plan.left.digest(each.left)
+        right = None if not each.right_copies else "" if each.right is None else plan.right.digest(each.right)
+        roots.add(each.key, left, right)
+    return keys
 
 
 def by_rows(left: Side, right: Side, comparing: Comparing, progress: Callable[[int, int | None], None]) -> Comparison:
@@ -252,4 +325,5 @@ def by_rows(left: Side, right: Side, comparing: Comparing, progress: Callable[[i
 def counted(pieces: list[Piece]) -> dict[str, int]:
     """What all pieces counted together."""
     sums = {name: sum(piece.counts.get(name, 0) for piece in pieces) for name in COUNTED}
-    return sums | {NEWEST: max((piece.counts.get(NEWEST, 0) for piece in pieces), default=0)}
+    read = read_by(piece.counts for piece in pieces)
+    return sums | read | {NEWEST: max((piece.counts.get(NEWEST, 0) for piece in pieces), default=0)}

@@ -244,7 +244,8 @@ class JobBatch:
             if len(jobs) == 1:
                 jobs[0].ending = self._trouble_of(self.pair.system.name, error)(jobs[0].claim)
                 return []
-            return [answer for job in jobs for answer in self._applied([job])]
+            middle = len(jobs) // 2
+            return self._applied(jobs[:middle]) + self._applied(jobs[middle:])
 
     def _mapped(self, job: Job) -> dict[str, str | None] | None:
         return None if job.state.absent else self.records.mapped(job.state, job.replica)

@@ -16,7 +16,7 @@ from trueup.engine.comparing import Progress, Stop
 from trueup.engine.confirm import Confirmed, confirm
 from trueup.engine.ending import recheck_us
 from trueup.engine.records import Records
-from trueup.model.breaker import Stopped, Volume
+from trueup.model.breaker import SHARE_FLOOR, Stopped, Volume
 from trueup.model.case import HELD, REGRESSED, UNLIKE, Case, CaseFilter
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.drift import Drift, Verdict
@@ -82,7 +82,7 @@ class Planner:
 
     def hold(self, counts: Counts, now_us: int) -> None:
         """Holds what a breaker stops and asks one question about all of it; or withdraws that question."""
-        stopped = self.pair.stop_at.judge(self._volume(counts))
+        stopped = self._shows_nothing(counts) or self.pair.stop_at.judge(self._volume(counts))
         asked = self.run.what != CHANGED or not self._asked_by_a_full_one()
         if asked:
             self._drop_former()
@@ -99,6 +99,15 @@ class Planner:
             self._archive.open_cases(
                 [Case(self.pair.name, HELD, "held", now_us, run=self.run.number, cause=self._said(stopped, counts))]
             )
+
+    def _shows_nothing(self, counts: Counts) -> Stopped | None:
+        """An authority that shows nothing may have lost its eyes: one question, and not one for every record."""
+        found = self._runs.count_items(self.run.number).items()
+        orphans = sum(number for (drift, _, _, _), number in found if drift == Drift.ORPHANED)
+        if self.run.what == CHANGED or counts["left"] or orphans <= SHARE_FLOOR:
+            return None
+        why = f"the authority shows no records at all, and {orphans:,} of the replica's were written from it"
+        return Stopped(why, additions=False, orphans=True)
 
     def _asked_by_a_full_one(self) -> bool:
         """Whether the plan of a full comparison is held: one that saw less can't tell that it is out of date."""
@@ -237,6 +246,8 @@ def _as_shown(shown: PlanItem, now: PlanItem) -> bool:
 
 
 def _held(item: PlanItem, stopped: Stopped) -> bool:
+    if stopped.orphans and item.drift is Drift.ORPHANED:
+        return True
     return item.verdict is Verdict.REPAIR and (stopped.additions or item.drift not in ADDS)
 
 

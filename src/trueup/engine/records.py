@@ -168,7 +168,11 @@ class Records:
         asked, values = self.replica, state.values or {}
         written = {field.name: values.get(field.name) for field in (*asked.key, *asked.fields, *asked.extra)}
         held = {} if replica is None else replica.values
-        kept = {field.name: held[field.name] for field in asked.fields if field.rule.fill and held.get(field.name) is not None}
+        kept = {
+            field.name: held[field.name]
+            for field in asked.fields
+            if field.rule.fill and held.get(field.name) is not None
+        }
         return written | kept
 
     def agree(self, state: State, replica: Found | None) -> bool:

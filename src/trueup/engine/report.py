@@ -78,6 +78,19 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowStatus:
+    """The windows of a pair. waiting: names of those that are closed and not sealed. current: the one open now.
+
+    closes_us: when that one closes, by the clock of the store.
+    """
+
+    sealed: int
+    waiting: Sequence[str]
+    current: str
+    closes_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """How one pair is: records by state, cases, the newest runs, and the next command."""
 
@@ -95,6 +108,7 @@ class Status:
     errors: Sequence[str] = ()
     systems: Sequence[SystemStatus] = ()
     schedules: Sequence[ScheduleStatus] = ()
+    windows: WindowStatus | None = None
 
     @property
     def overdue(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from trueup.engine.asking import case_of
 from trueup.engine.confirm import Confirmed, confirm
+from trueup.engine.evidence import fact_of_decision, said_of
 from trueup.engine.gate import Caller, calling
 from trueup.engine.plan import AGREE, approve, drop
 from trueup.engine.records import Records, State
@@ -24,6 +25,7 @@ from trueup.model.case import ANY_CASE, Case, CaseFilter
 from trueup.model.change import Origin, Outcome
 from trueup.model.decision import SINGLE, Choice, Decision, DecisionState, check, choices, no_case
 from trueup.model.drift import Verdict
+from trueup.model.evidence import Fact
 from trueup.model.outcome import HandlerOutcome
 from trueup.model.row import Row
 from trueup.model.row import State as RowState
@@ -155,12 +157,17 @@ class Review:
                 note = self._act(case, decision)
         except (TrueupError, HandlerOutcome) as error:
             said = error.message if isinstance(error, TrueupError) else str(error)
-            self._archive.conclude(decision, DecisionState.REFUSED, said)
+            fact = self._fact(case, decision, DecisionState.REFUSED, said_of(error, self.pair))
+            self._archive.conclude(decision, DecisionState.REFUSED, said, fact=fact)
             raise
         finally:
             stop()
-        self._archive.conclude(decision, DecisionState.DONE, note, close=decision.said())
+        fact = self._fact(case, decision, DecisionState.DONE, note)
+        self._archive.conclude(decision, DecisionState.DONE, note, close=decision.said(), fact=fact)
         return replace(decision, state=DecisionState.DONE, note=note, lease_until_us=0)
+
+    def _fact(self, case: Case, decision: Decision, state: DecisionState, note: str) -> Fact:
+        return fact_of_decision(self.pair, case, decision, state, note, self._archive.decisions(case.number))
 
     def _act(self, case: Case, decision: Decision) -> str:
         """Does what was decided; answers what came of it."""

@@ -16,16 +16,19 @@ from trueup.compare.result import Comparison
 from trueup.engine import past, sweep
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
+from trueup.engine.evidence import READ, fact_of_run, note_inputs, said_of
 from trueup.engine.options import RunOptions
 from trueup.engine.plan import Planner
 from trueup.engine.presence import alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report
+from trueup.engine.totals import read_by
 from trueup.engine.windows import Chosen, Windowing
 from trueup.engine.worker import Worker
 from trueup.errors import RunStopped, RunUnderWay
 from trueup.model.change import Change, Origin
 from trueup.model.drift import Drift, Verdict
+from trueup.model.evidence import Fact
 from trueup.model.run import CHANGED, DONE, FAILED, Run
 from trueup.ports import Archive, Clock, Ledger, Runs, Side
 
@@ -88,6 +91,7 @@ class Reconciliation:
         self.run = self._begin()
         stop = self.clock.every(RUN_LEASE_US / 3e6, lambda: self.runs.keep_run(self.run, RUN_LEASE_US))
         try:
+            self._set_cutoff()
             self._phases()
             self._close()
         except (RunStopped, KeyboardInterrupt):
@@ -95,7 +99,8 @@ class Reconciliation:
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MAX]
-            self.runs.close_run(replace(self._as_far(), ended=FAILED, ended_us=self.clock.now_us(), error=said))
+            failed = replace(self._as_far(), ended=FAILED, ended_us=self.clock.now_us(), error=said)
+            self.runs.close_run(failed, fact=self._fact(replace(failed, error=said_of(error, self.pair))))
             raise
         finally:
             stop()
@@ -104,9 +109,7 @@ class Reconciliation:
         return self.report
 
     def _begin(self) -> Run:
-        authority_us = self.pair.authority.now_us()
-        cutoff_us = None if authority_us is None else authority_us - self.pair.settle_us
-        asked = Run(self.pair.name, self.report.what, self.clock.now_us(), cutoff_us)
+        asked = Run(self.pair.name, self.report.what, self.clock.now_us())
         run = self.runs.begin_run(asked, self._owner, RUN_LEASE_US)
         if run is None:
             raise RunUnderWay(
@@ -114,11 +117,16 @@ class Reconciliation:
                 hint=f"Wait for it, or see what it does: trueup status {self.pair.name}",
             )
         self.report.number = 0 if self.options.dry_run else run.number
-        self.report.cutoff_us = run.cutoff_us
         self.report.resumed = bool(run.done)
         self.report.counts.update(run.counts)
         self._memo |= run.memo
         return run
+
+    def _set_cutoff(self) -> None:
+        """By the authority's clock, once; a run that is gone on with keeps the one it had."""
+        if self.run.cutoff_us is None and (authority_us := self.pair.authority.now_us()) is not None:
+            self.run = replace(self.run, cutoff_us=authority_us - self.pair.settle_us)
+        self.report.cutoff_us = self.run.cutoff_us
 
     def _as_far(self) -> Run:
         return replace(self.run, counts=dict(self.report.counts), memo=dict(self._memo))
@@ -148,6 +156,7 @@ class Reconciliation:
     # ── phases ───────────────────────────────────────────────────────────────────────────────────────
 
     def _phases(self) -> None:
+        note_inputs(self._memo, self.pair, self.options)
         for phase, act in self._steps():
             if phase not in self.run.done:
                 self._stop()
@@ -235,7 +244,9 @@ class Reconciliation:
         return Windowing(self.records, self.ledger, self.archive)
 
     def _choose_windows(self) -> None:
-        self._memo |= self._windowing.choose(self.options.window).memo(self.pair.name)
+        chosen = self._windowing.choose(self.options.window)
+        self._memo |= chosen.memo(self.pair.name)
+        self.report.counts["windows"] = len(chosen.windows)
 
     def _compare_windows(self) -> None:
         comparing = self._comparing
@@ -259,6 +270,7 @@ class Reconciliation:
 
     def _took(self, found: Mapping[str, int]) -> None:
         self.report.counts.update({name: found[name] for name in COUNTED})
+        self._memo[READ] = read_by([found])
         self._memo[NEWEST] = max(found[NEWEST], self._memo.get("newest") or 0)
 
     def _compared(
@@ -309,14 +321,18 @@ class Reconciliation:
     # ── close ────────────────────────────────────────────────────────────────────────────────────────
 
     def _close(self) -> None:
-        for batch in self._planner.items() if "confirm" in self.run.done else ():
-            self.report.plan += batch
         if self.adopted and self.options.only is None and not self.options.dry_run:
             self.ledger.settle(self.pair.name)
             self.report.adopted = True
         ended = replace(self._as_far(), ended=DONE, ended_us=self.clock.now_us())
-        if not self.runs.close_run(ended, self._cursors()):
+        if not self.runs.close_run(ended, self._cursors(), self._fact(ended)):
             raise self._lost()
+
+    def _fact(self, ended: Run) -> Fact | None:
+        """What is put on record, with the whole plan; a dry run leaves nothing anywhere."""
+        batches = self._planner.items() if "confirm" in ended.done else ()
+        self.report.plan = [item for batch in batches for item in batch]
+        return None if self.options.dry_run else fact_of_run(self.records, ended, self.report, self.options)
 
     def _cursors(self) -> Mapping[str, int]:
         """Cursors move only in the transaction that closes a run whose every phase is complete."""

@@ -11,14 +11,15 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Literal, Protocol, TypeAlias
 
+from trueup.engine.options import Phase
 from trueup.engine.report import Report
-from trueup.engine.run import Phase
 from trueup.engine.schedules import declare_schedules
 from trueup.errors import RunStopped, RunUnderWay, StateError, TrueupError
 from trueup.model import turn as rules
+from trueup.model.outcome import HandlerOutcome
 from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule
 from trueup.model.turn import Turn
 from trueup.pair import Handlers, Pair
@@ -32,6 +33,7 @@ ERROR_CHARACTERS_MAX: Final = 500
 _log = logging.getLogger(__name__)
 
 _PHASES: Final[Mapping[str, Phase]] = {SWEEP: "sweep", COMPARE: "compare", CHANGED: "changed"}
+Place: TypeAlias = tuple[str, str]
 How = Literal["done", "refused", "stopped", "failed"]
 
 
@@ -108,9 +110,11 @@ class Scheduler:
         self._owner, self._chance = owner, chance
         self._runs_at_once, self._lease_us = runs_at_once, lease_us
         self._lock = threading.Lock()
-        self._due: list[Turn] = []
+        # What is known of turns that this process is not at, each with the time from which it may start.
+        self._known: dict[Place, tuple[int, Turn]] = {}
+        self._ended: dict[Place, tuple[int, Turn]] = {}
         self._busy: set[str] = set()
-        self._load_at_us, self._next_us, self._moved = 0, 0, True
+        self._load_at_us = 0
 
     def declare(self) -> None:
         """Tells the store what is scheduled, so that what is new has its first time."""
@@ -152,13 +156,12 @@ class Scheduler:
         """Runs what has been due the longest, to its end; None where nothing is due."""
         while (seen := self._take()) is not None:
             try:
-                turn = self._archive.claim_turn(seen, self._owner, self._lease_us)
+                turn = self._claimed(seen)
                 if turn is not None:
                     return self._run(turn, seen, stop)
             finally:
                 with self._lock:
                     self._busy.discard(seen.pair)
-                    self._moved = True
         return None
 
     # ── which one ────────────────────────────────────────────────────────────────────────────────────
@@ -167,49 +170,63 @@ class Scheduler:
         """The turn that has been due the longest, of a pair that is not busy; it is from now on."""
         if self._must_load():
             self._load()
+        now_us = self._ledger.now_us()
         with self._lock:
-            for place, turn in enumerate(self._due):
-                if turn.pair not in self._busy:
-                    self._busy.add(turn.pair)
-                    return self._due.pop(place)
-        return None
+            due = [
+                turn for starts_us, turn in self._known.values() if starts_us <= now_us and turn.pair not in self._busy
+            ]
+            if not due:
+                return None
+            first = min(due, key=lambda turn: (turn.due_us, turn.pair, turn.what))
+            self._busy.add(first.pair)
+            del self._known[first.pair, first.what]
+            return first
 
     def _must_load(self) -> bool:
-        now_us, elapsed_us = self._ledger.now_us(), self._clock.elapsed_us()
+        """Whether it is time to see what others did; one thread is told so."""
+        elapsed_us = self._clock.elapsed_us()
         with self._lock:
-            # What became due since stands behind what is here, so the list may be worked to its end.
-            exhausted = all(turn.pair in self._busy for turn in self._due)
-            return elapsed_us >= self._load_at_us or (exhausted and (self._moved or now_us >= self._next_us))
+            if elapsed_us < self._load_at_us:
+                return False
+            self._load_at_us = elapsed_us + RELOAD_US
+            self._ended = {}
+            return True
 
     def _load(self) -> None:
-        with self._lock:
-            self._moved = False
-        now_us = self._ledger.now_us()
-        turns = [
-            (turn, self._schedule(turn).opens_us(max(turn.ready_us, now_us)))
-            for turn in self._archive.turns(list(self._pairs))
+        try:
+            turns = self._archive.turns(list(self._pairs))
+        except BaseException:
+            self._load_at_us = 0
+            raise
+        known = {
+            (turn.pair, turn.what): (self._schedule(turn).opens_us(turn.ready_us), turn)
+            for turn in turns
             if turn.paused_by is None and turn.what in self._pairs[turn.pair].schedules
-        ]
-        due = [turn for turn, starts_us in turns if starts_us <= now_us]
-        held = self._held_by_people({turn.pair for turn in due})
-        loaded_us = self._clock.elapsed_us()
+        }
         with self._lock:
-            self._due = [turn for turn in due if turn.pair not in held]
-            self._next_us = min((starts for _, starts in turns if starts > now_us), default=now_us + RELOAD_US)
-            self._load_at_us = loaded_us + RELOAD_US
+            # What this process ended since it began to read is newer than what it read.
+            self._known = known | self._ended
 
-    def _held_by_people(self, pairs: set[str]) -> set[str]:
-        """Those of these pairs of which a person paused a system; trouble of a system is left to the run to find."""
-        systems = sorted({system for name in pairs for system in self._pairs[name].systems})
-        healths = self._budgets.healths(systems) if systems else {}
-        return {name for name in pairs if any(healths[system].by_person for system in self._pairs[name].systems)}
+    def _claimed(self, seen: Turn) -> Turn | None:
+        """The turn, claimed, unless it may not start now, or somebody was faster: then the next reading tells."""
+        now_us = self._ledger.now_us()
+        if self._schedule(seen).opens_us(now_us) > now_us or self._held_by_person(seen.pair):
+            return None
+        return self._archive.claim_turn(seen, self._owner, self._lease_us)
+
+    def _held_by_person(self, pair: str) -> bool:
+        """Whether a person paused a system of the pair; trouble of a system is left to the run to find."""
+        healths = self._budgets.healths(self._pairs[pair].systems)
+        return any(health.by_person for health in healths.values())
+
+    def _idle_s(self) -> float:
+        now_us = self._ledger.now_us()
+        with self._lock:
+            next_us = min((starts_us for starts_us, _ in self._known.values() if starts_us > now_us), default=None)
+        return IDLE_S if next_us is None else min(IDLE_S, max((next_us - now_us) / 1e6, 0.01))
 
     def _schedule(self, turn: Turn) -> Schedule:
         return self._pairs[turn.pair].schedules[turn.what]
-
-    def _idle_s(self) -> float:
-        left_us = self._next_us - self._ledger.now_us()
-        return min(IDLE_S, max(left_us / 1e6, 0.01))
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -230,7 +247,11 @@ class Scheduler:
             ended = {"done": rules.done, "refused": rules.occupied, "stopped": rules.stopped}[how](
                 turn, seen, schedule, now_us
             )
-        if not self._archive.end_turn(ended):
+        if self._archive.end_turn(ended):
+            place, kept = (turn.pair, turn.what), (schedule.opens_us(ended.ready_us), replace(ended, owner=""))
+            with self._lock:
+                self._known[place] = self._ended[place] = kept
+        else:
             _log.warning("pair %s: another process has taken over its %s", turn.pair, turn.what)
         late_us, passed = (turn.started_us or now_us) - seen.due_us, rules.passed(turn, seen, schedule)
         took_us = self._clock.elapsed_us() - began_us
@@ -248,5 +269,6 @@ class Scheduler:
 
 def _said(trouble: Exception) -> str:
     # The message of an error that is not ours may hold values of records.
-    text = f"{type(trouble).__name__}: {trouble}" if isinstance(trouble, TrueupError) else type(trouble).__name__
+    ours = isinstance(trouble, TrueupError | HandlerOutcome)
+    text = f"{type(trouble).__name__}: {trouble}" if ours else type(trouble).__name__
     return text[:ERROR_CHARACTERS_MAX]

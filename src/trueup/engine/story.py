@@ -6,6 +6,7 @@ from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
 from trueup.engine.schedules import schedules_of
 from trueup.engine.systems import systems_of
+from trueup.engine.windows import windows_of
 from trueup.model.case import CaseFilter
 from trueup.model.record import key_parts, key_text
 from trueup.ports import Archive, Budgets, Ledger
@@ -56,6 +57,7 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         errors=[f"last run: {last.error}"] if last is not None and last.error else [],
         systems=systems,
         schedules=schedules,
+        windows=windows_of(records, archive, now_us),
     )
 
 

@@ -68,7 +68,8 @@ class Worker:
     def once(self, chance: random.Random, keys: Sequence[str] | None = None) -> list[Finish]:
         """One batch of each pair that has something due; answers how the jobs ended."""
         ended: list[Finish] = []
-        for name, (records, _) in self._pairs.items():
+        for name in list(self._pairs) if keys is not None else self._ledger.due(list(self._pairs)):
+            records = self._pairs[name][0]
             with placed(self._ledger, self._budgets, self._clock, records.pair, named=keys is not None) as free:
                 ended += self._batch(name, chance, keys) if free else []
         if ended and self._heart is not None:

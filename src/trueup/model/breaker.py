@@ -29,10 +29,14 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What a breaker stops: always what overwrites or removes; `additions` too, where these alone are too many."""
+    """What a breaker stops: always what overwrites or removes; `additions` too, where these alone are too many.
+
+    orphans: whatever the authority lacks, too, even where each would be a question of its own.
+    """
 
     why: str
     additions: bool
+    orphans: bool = False
 
 
 @dataclass(frozen=True, slots=True)

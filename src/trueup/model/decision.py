@@ -53,6 +53,10 @@ class DecisionState(enum.StrEnum):
     REPLACED = "replaced"
 
 
+# What came of a decision that acted.
+MADE: Final = frozenset({DecisionState.DONE, DecisionState.REFUSED})
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a person decided about a case, and why.

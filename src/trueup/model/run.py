@@ -18,6 +18,8 @@ FAILED: Final = "failed"
 # Kinds of run that others must know: one that changes nothing, and one that looks only at what was touched.
 REPORT: Final = "report"
 CHANGED: Final = "changed"
+# What an older run has seen is no longer worth going on with.
+RESUMED_WITHIN_US: Final = 6 * 3_600_000_000
 PROCESS_ENDED: Final = "its process ended"
 
 
@@ -82,7 +84,7 @@ def begin(slot: Slot, last: Run | None, run: Run, owner: str, now_us: int, lease
     if under_way and now_us < slot.lease_until_us:
         return Begun(replace(slot, refusals=slot.refusals + 1))
     held = replace(slot, owner=owner, fence=_next(slot.fence, now_us), lease_until_us=now_us + lease_us)
-    if last is not None and under_way and last.what == run.what:
+    if last is not None and under_way and last.what == run.what and now_us - last.started_us <= RESUMED_WITHIN_US:
         return Begun(held, holding(held, last))
     dead = replace(last, ended=FAILED, ended_us=now_us, error=PROCESS_ENDED) if last is not None and under_way else None
     return Begun(replace(held, run=0), holding(held, replace(run, number=0, ended=OPEN)), dead)
@@ -109,8 +111,9 @@ def closed(slot: Slot, stored: Run | None, run: Run) -> bool:
 class Piece:
     """A range of keys, or a window, that one worker compares for a run.
 
-    low, high: canonical texts of the first key column, from `low` on and below `high`; None for no bound. from_us, to_us:
-    of the window it is, where it is one: an interval of time instead of keys. state: `open` or `done`. counts: what the comparison of this piece counted. owner, fence, lease_until_us: who works on it, or did.
+    low, high: canonical texts of the first key column, from `low` on and below `high`; None for no bound. from_us,
+    to_us: of a window. state: `open` or `done`. counts: what the comparison of this piece counted. owner, fence,
+    lease_until_us: who works on it, or did.
     """
 
     run: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -91,6 +91,30 @@ class Schedule:
         if self.every_us:
             return f"every {self.rule}"
         return f"{self.rule} {self.zone}"
+
+
+def schedules(
+    pair: str,
+    replica: object | None,
+    rules: Mapping[str, str | float | None],
+    zone: str,
+    start_jitter: str | float | None,
+    windows: Sequence[str] | str,
+) -> dict[str, Schedule]:
+    """A pair's schedules, by what they start, of those that have a rule. Raises ConfigError.
+
+    replica: the pair's; where there is none, nothing can be compared. windows: of blackouts.
+    """
+    closed = blackout_of(windows, zone, pair)
+    found: dict[str, Schedule] = {}
+    for what, rule in rules.items():
+        if rule is None:
+            continue
+        option = "compare_changed" if what == CHANGED else what
+        if what != SWEEP and replica is None:
+            raise ConfigError(f"pair {pair}: {option} needs a replica.", hint="Give the pair one, or leave it out.")
+        found[what] = schedule(rule, pair=pair, what=option, zone=zone, start_jitter=start_jitter, blackout_=closed)
+    return found
 
 
 def schedule(

@@ -199,6 +199,7 @@ def windows_of(declared: Mapping[str, Any], pair: str) -> Windows:
     for name in declared:
         if name not in _OPTIONS:
             raise ConfigError(f"{what} has no option {name}.", hint=f"Options: {', '.join(_OPTIONS)}.")
+    declared = {name: value for name, value in declared.items() if value is not None}
     column, zone = declared.get("column"), declared.get("zone")
     if not isinstance(column, str) or not column:
         raise ConfigError(f"{what} names no column.", hint='Name the date or time that decides: column = "paid_at".')

@@ -5,6 +5,7 @@ Adapters implement these protocols without naming them as bases. Times are micro
 """
 
 from trueup.ports.cases import Cases
+from trueup.ports.evidence import Evidence
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.seals import Seals
@@ -22,6 +23,7 @@ from trueup.ports.sides import (
     Segments,
     Side,
     Snapshot,
+    TraceableSide,
     WindowedSide,
     WritableSide,
     Write,
@@ -41,6 +43,7 @@ __all__ = [
     "DeadLetters",
     "Description",
     "DivisibleSide",
+    "Evidence",
     "ExaminableSide",
     "Examined",
     "Gate",
@@ -56,6 +59,7 @@ __all__ = [
     "Segments",
     "Side",
     "Snapshot",
+    "TraceableSide",
     "WindowedSide",
     "WritableSide",
     "Write",

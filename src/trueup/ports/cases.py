@@ -8,6 +8,7 @@ from typing import Protocol
 from trueup.model.acceptance import Acceptance
 from trueup.model.case import ANY_CASE, Case, CaseFilter, Comment
 from trueup.model.decision import Decision, DecisionState
+from trueup.model.evidence import Fact
 
 
 class Cases(Protocol):
@@ -63,10 +64,18 @@ class Cases(Protocol):
     def keep_decision(self, id_: str, lease_us: int) -> bool:
         """Extends the lease of a decision that acts, from now on; False where it does not."""
 
-    def conclude(self, decision: Decision, state: DecisionState, note: str = "", close: str | None = None) -> bool:
+    def conclude(
+        self,
+        decision: Decision,
+        state: DecisionState,
+        note: str = "",
+        close: str | None = None,
+        fact: Fact | None = None,
+    ) -> bool:
         """Says what came of a decision that acts; False where it does not.
 
         close: closes the case in the same transaction, with this reason, unless it shows something else by now.
+        fact: put on record in the same transaction.
         """
 
     def decisions(self, number: int) -> list[Decision]:

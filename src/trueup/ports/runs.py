@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from trueup.model.evidence import Fact
 from trueup.model.plan import ItemState, PlanItem
 from trueup.model.run import Piece, Run
 
@@ -20,8 +21,8 @@ class Runs(Protocol):
 
         Answers the new run, numbered and with a fence above any before; or the open run of this pair and `what` whose
         lease ran out, under a new fence, as far as it came. An open run of another `what` whose lease ran out is
-        closed as failed ("its process ended") and the new one begins. None where somebody else is at it: the refusal
-        is counted.
+        closed as failed ("its process ended") and put on record, and the new one begins. None where somebody else is at
+        it: the refusal is counted.
         """
 
     def refusals(self, pair: str) -> int:
@@ -36,8 +37,10 @@ class Runs(Protocol):
         False, and nothing stored, where the fence is old.
         """
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> bool:
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
         """Stores how it ended, frees the slot and, in the same transaction, moves cursors (by name).
+
+        fact: put on record in that transaction too.
 
         A run that is still `open` is left to whoever begins the same next. False, and nothing stored, where the fence
         is old.

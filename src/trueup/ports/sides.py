@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from trueup.errors import SideError
 from trueup.model.digest import HashSum
+from trueup.model.inputs import Inputs
 from trueup.model.kinds import Column, Kind
 from trueup.model.record import Found, Projection
 from trueup.model.window import Span
@@ -216,6 +217,17 @@ class RunningSide(Side, Protocol):
 
         None where nothing runs. Raises nothing: where it can't be seen, None too.
         """
+
+
+@runtime_checkable
+class TraceableSide(Side, Protocol):
+    """A side that says, for evidence, where its records come from."""
+
+    def declared(self) -> Mapping[str, str]:
+        """What was declared of it that decides which records it shows, and as what; never a secret."""
+
+    def inputs(self) -> Inputs:
+        """What it would read now. Raises what the side raises."""
 
 
 def provides(side: object, port: type) -> bool:

@@ -1,4 +1,4 @@
-"""Our own state: the ledger, and the archive of runs, cursors, schedules, cases, dead letters and workers."""
+"""Our own state: the ledger, and the archive of runs, cursors, schedules, cases, evidence, dead letters and workers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trueup.model.letter import DeadLetter
 from trueup.model.presence import Presence
 from trueup.model.row import Baseline, Claim, Finish, Row
 from trueup.ports.cases import Cases
+from trueup.ports.evidence import Evidence
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.seals import Seals
@@ -80,6 +81,9 @@ class Ledger(Protocol):
     def prune(self, older_than_us: int) -> int:
         """Forgets histories before that time, by the store's clock; answers how many entries. The records stay."""
 
+    def due(self, pairs: Sequence[str]) -> list[str]:
+        """Those of the pairs that have a record to claim now, in the order given."""
+
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""
 
@@ -127,8 +131,8 @@ class Presences(Protocol):
         """Everybody who did not take their leave, silent ones included, by start and name."""
 
 
-class Archive(Runs, Schedules, Seals, Cases, DeadLetters, Presences, Protocol):
-    """Runs with their cursors and plans, schedules, seals, cases, dead letters and workers."""
+class Archive(Runs, Schedules, Seals, Cases, Evidence, DeadLetters, Presences, Protocol):
+    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters and workers."""
 
     def close(self) -> None:
         """Gives back connections."""

@@ -83,6 +83,10 @@ class RowLedger(ABC):
         """
 
     @abstractmethod
+    def _due(self, pairs: Sequence[str]) -> set[str]:
+        """Those of the pairs that have a record to claim now."""
+
+    @abstractmethod
     def _version(self) -> int:
         """A number that changes whenever anybody changes the store."""
 
@@ -127,6 +131,13 @@ class RowLedger(ABC):
             # Where every record of a batch had to be parked, the records behind it are still due.
             if claims or not any_due or keys is not None:
                 return claims
+
+    def due(self, pairs: Sequence[str]) -> list[str]:
+        """Those of the pairs that have a record to claim now, in the order given."""
+        # As at a claim: who finds nothing waits for what comes after this look, not after the next.
+        self._seen.version = self._seen_version()
+        found = self._due(pairs)
+        return [pair for pair in pairs if pair in found]
 
     def attempt(self, intents: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Records each digest about to be written, where the lease still holds."""

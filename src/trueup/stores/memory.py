@@ -11,10 +11,13 @@ from itertools import accumulate, takewhile
 from typing import Any, TypeVar
 
 from trueup.errors import StateError
+from trueup.model.decision import MADE
+from trueup.model.evidence import DECISION, RUN
 from trueup.model.ledger import claimable
 from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
 from trueup.model.presence import REMEMBERED_US, Presence
 from trueup.model.row import Row, State
+from trueup.model.run import OPEN
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger, Transaction
@@ -111,6 +114,15 @@ class MemoryLedger(RowLedger):
                     entries.popleft()
                     pruned += 1
             return pruned
+
+    def _due(self, pairs: Sequence[str]) -> set[str]:
+        with self._lock:
+            now_us = self.now_us()
+            return {
+                pair
+                for pair in pairs
+                if any(claimable(self._rows[pair][key], now_us) for key in self._busy.get(pair, ()))
+            }
 
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""
@@ -241,7 +253,7 @@ class MemoryLetters:
 
 
 class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters):
-    """Runs, schedules, seals, cases, dead letters and workers of this process, gone when it ends."""
+    """Runs, schedules, seals, cases, evidence, dead letters and workers of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         MemoryRuns.__init__(self, clock)
@@ -271,6 +283,18 @@ class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, Memor
         """Everybody who did not take their leave, by start and name."""
         with self._lock:
             return sorted(self._presences.values(), key=lambda each: (each.started_us, each.name))
+
+    def unrecorded(self) -> list[tuple[str, str, str]]:
+        """(kind, pair, about) of runs that ended and decisions that were made without an entry."""
+        with self._lock, self._case_lock:
+            runs = [(RUN, run.pair, str(run.number)) for run in self._runs.values() if run.ended != OPEN]
+            decisions = [
+                (DECISION, self._cases[each.case].pair, each.id)
+                for several in self._decisions.values()
+                for each in several.values()
+                if each.state in MADE
+            ]
+        return [each for each in (*runs, *decisions) if self.fact(each[0], each[2]) is None]
 
     def close(self) -> None:
         """Nothing to give back."""

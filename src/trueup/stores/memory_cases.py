@@ -11,16 +11,19 @@ from typing import Final
 from trueup.model.acceptance import Acceptance
 from trueup.model.case import ANY_CASE, Case, CaseFilter, Comment
 from trueup.model.decision import Decision, DecisionState, judge, no_case
+from trueup.model.evidence import Fact
 from trueup.ports import Clock
+from trueup.stores.memory_evidence import MemoryEvidence
 
 # What a case keeps when it is refreshed.
 KEPT: Final = ("opened_us", "assignee", "due_us")
 
 
-class MemoryCases:
+class MemoryCases(MemoryEvidence):
     """Cases of this process."""
 
     def __init__(self, clock: Clock | None) -> None:
+        MemoryEvidence.__init__(self, clock)
         self._case_clock = clock
         self._case_lock = threading.RLock()
         self._cases: dict[int, Case] = {}
@@ -129,7 +132,14 @@ class MemoryCases:
                     return True
             return False
 
-    def conclude(self, decision: Decision, state: DecisionState, note: str = "", close: str | None = None) -> bool:
+    def conclude(
+        self,
+        decision: Decision,
+        state: DecisionState,
+        note: str = "",
+        close: str | None = None,
+        fact: Fact | None = None,
+    ) -> bool:
         """Says what came of a decision that acts, and closes the case with it; False where it does not act."""
         with self._case_lock:
             stored = self._decisions.get(decision.case, {}).get(decision.id)
@@ -139,6 +149,8 @@ class MemoryCases:
             case = self._cases[decision.case]
             if close is not None and case.closed_us is None and case.shown == decision.shown:
                 self._close(case, close)
+            if fact is not None:
+                self.put_on_record(fact)
             return True
 
     def decisions(self, number: int) -> list[Decision]:

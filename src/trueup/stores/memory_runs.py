@@ -10,15 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trueup.model import run as rules
+from trueup.model.evidence import Fact, died
 from trueup.model.plan import ItemState, PlanItem
 from trueup.model.run import DONE, OPEN, Piece, Run, Slot
 from trueup.ports import Clock
+from trueup.stores.memory_evidence import MemoryEvidence
 
 
-class MemoryRuns:
+class MemoryRuns(MemoryEvidence):
     """Runs of this process."""
 
     def __init__(self, clock: Clock | None) -> None:
+        MemoryEvidence.__init__(self, clock)
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[int, Run] = {}
@@ -35,6 +38,7 @@ class MemoryRuns:
             begun = rules.begin(slot, self._runs.get(slot.run), run, owner, self._now_us(), lease_us)
             if begun.dead is not None:
                 self._runs[begun.dead.number] = begun.dead
+                self.put_on_record(died(begun.dead))
             if begun.run is None:
                 self._slots[run.pair] = begun.slot
                 return None
@@ -67,7 +71,7 @@ class MemoryRuns:
             )
             return True
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> bool:
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
         """Stores how it ended, frees the slot and moves cursors (by name); False where the fence is old."""
         with self._lock:
             slot = self._slot(run.pair)
@@ -76,6 +80,8 @@ class MemoryRuns:
             self._runs[run.number] = _plain(run)
             self._cursors.update(cursors or {})
             self._slots[run.pair] = replace(slot, owner="", lease_until_us=0)
+            if fact is not None:
+                self.put_on_record(fact)
             return True
 
     def run(self, number: int) -> Run | None:

@@ -88,9 +88,10 @@ def _of_client(project: Project, client: str) -> list[str]:
     pairs = project.select(client=client)
     shared = {name for each in project.pairs.values() if each not in pairs for name in each.pair.systems}
     for each in pairs:
-        if shared.issuperset(each.pair.systems):
+        called = sorted({*each.pair.systems})
+        if shared.issuperset(called):
             raise ConfigError(
-                f"{each.name} calls no system that is only client {client}'s: {', '.join(each.pair.systems)}.",
+                f"{each.name} calls no system that is only client {client}'s: {', '.join(called)}.",
                 hint="Give the client its own, or name the system: trueup pause SYSTEM holds all that call it.",
             )
     return sorted({name for each in pairs for name in each.pair.systems} - shared)

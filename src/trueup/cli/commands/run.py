@@ -26,6 +26,11 @@ Only = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact plan and write nothing anywhere.")]
 Enqueue = Annotated[bool, typer.Option("--enqueue", help="Leave the jobs to a worker.")]
+Window = Annotated[
+    str | None,
+    typer.Option("--window", metavar="FROM..TO", help="Compare only these closed windows; TO is not included."),
+]
+Whole = Annotated[bool, typer.Option("--whole", help="Compare everything, though the pair declares windows.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="Records of a plan to list; 0 for all.")]
 
 
@@ -36,6 +41,8 @@ def run(
     only: Only = None,
     dry_run: DryRun = False,
     enqueue: Enqueue = False,
+    window: Window = None,
+    whole: Whole = False,
     limit: Limit = 20,
     json: Json = False,
 ) -> int:
@@ -48,12 +55,21 @@ def run(
 
     if dry_run and enqueue:
         raise ConfigError("--dry-run and --enqueue exclude each other.", hint="A dry run offers nothing to a worker.")
+    if window is not None and (whole or only is Phase.SWEEP or only is Phase.CHANGED):
+        raise ConfigError(
+            "--window names what is compared, so --whole and --only exclude it.", hint="Keep one of them."
+        )
     with opened(context) as project:
         ended = reconcile(
             project,
             chosen(project, pairs, client),
             lambda pair, follower: pair.run(
-                None if only is None else only.value, dry_run=dry_run, enqueue=enqueue, progress=follower
+                None if only is None else only.value,
+                dry_run=dry_run,
+                enqueue=enqueue,
+                window=window,
+                whole=whole,
+                progress=follower,
             ),
             limit or None,
             json=json,

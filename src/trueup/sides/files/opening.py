@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import difflib
 import glob
+import hashlib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import IO, Any, Literal
 import pyarrow as pa
 
 from trueup.errors import BadInput, ConfigError, IncompleteScan, SideError, Unreachable
+from trueup.model.inputs import InputFile
 
 BLOCK_BYTES = 1 << 20
 _Codec = Literal["gzip", "zstd", "zip", ""]
@@ -64,6 +66,17 @@ def unchanged(path: Path) -> Iterator[None]:
     yield
     if _state(path) != before:
         raise IncompleteScan(f"{path.name} changed while it was read.", hint="Read it again when it is complete.")
+
+
+def fingerprint(path: Path) -> InputFile:
+    """The file's size and hash as it lies there; IncompleteScan where it was written to meanwhile."""
+    try:
+        with unchanged(path), path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as failure:
+        raise unreadable(path, failure) from failure
+    stat = path.stat()
+    return InputFile(path.name, stat.st_size, digest, stat.st_mtime_ns // 1_000)
 
 
 def _state(path: Path) -> tuple[int, int, int]:

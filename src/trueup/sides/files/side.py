@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import pyarrow.compute
 from trueup.errors import ConfigError
 from trueup.model import kinds
 from trueup.model.digest import HashSum
+from trueup.model.inputs import Inputs
 from trueup.model.kinds import Column, Kind, kind_named
 from trueup.model.record import Field, Found, Projection
 from trueup.model.window import Span
@@ -27,7 +29,7 @@ from trueup.sides.files.delimited import Delimited, Dialect
 from trueup.sides.files.footer import Footer
 from trueup.sides.files.json_lines import JsonLines
 from trueup.sides.files.numerals import Numerals
-from trueup.sides.files.opening import files_of, unchanged
+from trueup.sides.files.opening import files_of, fingerprint, unchanged
 from trueup.sides.files.parquet import Parquet
 
 # The kernels take Python values where their type stubs only know Arrow scalars.
@@ -140,6 +142,29 @@ class File:
     def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
         """None: only reading tells."""
         return None
+
+    def declared(self) -> dict[str, str]:
+        """Path and format, condition, zone, and the kinds that were given."""
+        told = {
+            "path": self.path, "format": self._format_name, "where": self._where or "",
+            "zone": "" if self._zone is None else self._zone.key,
+            "columns": ", ".join(f"{name} {kind}" for name, kind in sorted(self._declared.items())),
+            "rename": ", ".join(f"{name} {new}" for name, new in sorted(self._rename.items(), key=str)),
+            "footer": ", ".join(f"{name} {text}" for name, text in sorted(self._footer.items())),
+        }  # fmt: skip
+        return {name: text for name, text in told.items() if text}
+
+    def inputs(self) -> Inputs:
+        """The files that it names now, with the hashes of their bytes."""
+        return Inputs(files=tuple(fingerprint(path) for path in files_of(self.path)))
+
+    def elsewhere(self, path: str | os.PathLike[str]) -> File:
+        """The same declaration, read from another place."""
+        other = copy(self)
+        other.path = os.fspath(path)
+        other.label = Path(other.path).name
+        other._format = other._columns = None
+        return other
 
     def now_us(self) -> None:
         """A file has no clock."""

@@ -11,6 +11,7 @@ import httpx2
 from trueup.environment import expand
 from trueup.errors import ConfigError
 from trueup.model.budget import CallKind, System
+from trueup.model.inputs import Inputs
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Capabilities, Description, Gate, Scope, Write, Written
@@ -107,6 +108,7 @@ class Http:
         self.system = system
         list_url, auth = _parsed(expand(url, "url"), auth)
         base = str(list_url.copy_with(query=None))
+        self._place = f"{list_url.scheme}://{list_url.host}{list_url.path}"
         self.key = (key,) if isinstance(key, str) else tuple(key)
         self.version = version
         self.label = label or list_url.path.rstrip("/").rpartition("/")[2] or list_url.host
@@ -195,6 +197,14 @@ class Http:
         """
         self._check(projection)
         return (self._bulk or self._writer).apply(projection, writes)
+
+    def declared(self) -> dict[str, str]:
+        """The address, without who logs in and what is asked for."""
+        return {"url": self._place}
+
+    def inputs(self) -> Inputs:
+        """Nothing that could be told again."""
+        return Inputs(clock_us=self.now_us())
 
     def now_us(self) -> int | None:
         """The clock of the API's latest answer, carried on; None before the first."""

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
 from trueup.model.digest import HashSum
+from trueup.model.inputs import Inputs
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.model.window import Span
@@ -189,6 +190,23 @@ class Sql:
         """The server's clock."""
         with self._connection() as connection:
             return int(connection.exec_driver_sql(self._dialect.verbatim(self._dialect.clock)).scalar() or 0)
+
+    def declared(self) -> dict[str, str]:
+        """Place, table, condition and zone; never who logs in."""
+        known = self._declared
+        told = {
+            "system": self._url.get_backend_name(), "place": self.place, "database": self._url.database or "",
+            "table": known.table, "where": self._where or "", "zone": "" if known.zone is None else known.zone.key,
+            "columns": ", ".join(f"{name} {kind}" for name, kind in sorted(known.kinds.items())),
+        }  # fmt: skip
+        return {name: text for name, text in told.items() if text}
+
+    def inputs(self) -> Inputs:
+        """The server's clock, and on PostgreSQL which transactions are visible."""
+        snapshot = self._dialect.visible
+        with self._connection() as connection:
+            seen = None if snapshot is None else str(connection.exec_driver_sql(snapshot).scalar())
+        return Inputs(clock_us=self.now_us(), snapshot=seen)
 
     def table_names(self) -> list[str]:
         """The tables and views that the database shows when no schema is named."""

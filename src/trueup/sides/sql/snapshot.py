@@ -102,8 +102,8 @@ class SqlSnapshot:
     def segments(self, function: str, origin: int, bits: int) -> dict[int, HashSum | None]:
         """Count and hash sum of each segment in one statement."""
         key = whole_number_key(self._of)
-        segment = f"({key} - ({origin})) >> {bits}"
-        sql = f"SELECT {segment}, {self._known[function].sums} {self._of.from_where()} GROUP BY 1"
+        segment = f"({self._hasher.wide.format(key)} - ({origin})) >> {bits}"
+        sql = self._hasher.segments(self._of, segment, self._known[function])
         return {
             int(number): None if int(without) or total is None else HashSum(int(count), int(total))
             for number, count, without, total in self._all(sql)

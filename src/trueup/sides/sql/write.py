@@ -30,14 +30,19 @@ def apply(engine: sa.Engine, of: Selection, writes: Sequence[Write], place: str)
     """Applies the writes in order; answers in the same order."""
     written: list[Written] = []
     for group in _groups(writes):
-        try:
-            written += _committed(engine, of, group, place)
-        except RowRefused:
-            if len(group) == 1:
-                raise
-            # One row that a constraint refuses must not keep its neighbours from landing.
-            written += [each for write in group for each in _committed(engine, of, [write], place)]
+        written += _landed(engine, of, group, place)
     return written
+
+
+def _landed(engine: sa.Engine, of: Selection, writes: Sequence[Write], place: str) -> list[Written]:
+    """One row that a constraint refuses must not keep its neighbours from landing: it is closed in on by halves."""
+    try:
+        return _committed(engine, of, writes, place)
+    except RowRefused:
+        if len(writes) == 1:
+            raise
+        middle = len(writes) // 2
+        return _landed(engine, of, writes[:middle], place) + _landed(engine, of, writes[middle:], place)
 
 
 def mark(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trueup.ports import Clock
 from trueup.stores.sql.cases import SqlCases
 from trueup.stores.sql.decisions import SqlDecisions
+from trueup.stores.sql.evidence import SqlEvidence
 from trueup.stores.sql.letters import SqlLetters
 from trueup.stores.sql.plans import SqlPlans
 from trueup.stores.sql.presences import SqlPresences
@@ -14,8 +15,10 @@ from trueup.stores.sql.seals import SqlSeals
 from trueup.stores.sql.storage import Storage
 
 
-class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlSeals, SqlCases, SqlDecisions, SqlLetters, SqlPresences):
-    """Runs with their cursors and plans, schedules, seals, cases, dead letters and workers in a database.
+class SqlArchive(
+    SqlRuns, SqlPlans, SqlSchedules, SqlSeals, SqlCases, SqlDecisions, SqlEvidence, SqlLetters, SqlPresences
+):
+    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters and workers in a database.
 
     clock: of leases, and when something happened; by default the storage's.
     """
@@ -27,6 +30,7 @@ class SqlArchive(SqlRuns, SqlPlans, SqlSchedules, SqlSeals, SqlCases, SqlDecisio
         SqlSeals.__init__(self, storage)
         SqlCases.__init__(self, storage, clock)
         SqlDecisions.__init__(self, storage, clock)
+        SqlEvidence.__init__(self, storage, clock)
         SqlLetters.__init__(self, storage)
         SqlPresences.__init__(self, storage, clock)
 

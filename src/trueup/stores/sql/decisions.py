@@ -11,8 +11,10 @@ from typing import Any, Final
 
 from trueup.model.acceptance import Acceptance
 from trueup.model.decision import Choice, Decision, DecisionState, judge, no_case
+from trueup.model.evidence import Fact
 from trueup.ports import Clock
 from trueup.stores.sql.cases import stored_case
+from trueup.stores.sql.evidence import recorded
 from trueup.stores.sql.storage import Session, Storage, as_json, batches, marks, storable
 
 _DECISION: Final = "id, about, choice, person, reason, shown, edited, until_us, state, note, at_us, lease_until"
@@ -61,7 +63,14 @@ class SqlDecisions:
 
         return self._storage.write(keep)
 
-    def conclude(self, decision: Decision, state: DecisionState, note: str = "", close: str | None = None) -> bool:
+    def conclude(
+        self,
+        decision: Decision,
+        state: DecisionState,
+        note: str = "",
+        close: str | None = None,
+        fact: Fact | None = None,
+    ) -> bool:
         """Says what came of a decision that acts, and closes the case with it; False where it does not act."""
 
         def conclude(session: Session) -> bool:
@@ -78,6 +87,8 @@ class SqlDecisions:
                     "UPDATE trueup_case SET closed_us = ?, closed = ? WHERE number = ?",
                     (self._storage.now_us(session, self._clock), storable(close), case.number),
                 )
+            if fact is not None:
+                recorded(session, self._storage, self._clock, fact)
             return True
 
         return self._storage.write(conclude)

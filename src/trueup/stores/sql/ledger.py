@@ -40,6 +40,16 @@ _WAITING = """
     SELECT priority, ready_at, queued_at, pair, key FROM trueup_row
     WHERE pair = ? AND priority = ? AND ready_at <= ? ORDER BY ready_at, queued_at, key LIMIT ?
 """
+_PRIORITIES = range(VERIFY_PRIORITY + 1)
+# By priority, because the index of the queue has it between the pair and the time.
+_DUE_PAIRS = f"""
+    SELECT asked.value FROM json_each(?1) AS asked WHERE {
+    " OR ".join(
+        f"EXISTS (SELECT 1 FROM trueup_row WHERE pair = asked.value AND priority = {priority} AND ready_at <= ?2)"
+        for priority in _PRIORITIES
+    )
+}
+"""
 _NEXT_DUE = "SELECT min(ready_at) FROM trueup_row WHERE pair = ? AND priority = ? AND ready_at IS NOT NULL"
 _SLEEPERS = f"SELECT pair, key FROM {_ASKED} WHERE waits_for = asked AND waits_for IS NOT NULL"
 _COUNTS = """
@@ -58,7 +68,6 @@ _HISTORY = """
     WHERE record = (SELECT id FROM trueup_row WHERE pair = ? AND key = ?) ORDER BY id DESC LIMIT ?
 """
 _OLDEST = "SELECT id, at FROM trueup_history ORDER BY id LIMIT ?"
-_PRIORITIES = range(VERIFY_PRIORITY + 1)
 
 _T = TypeVar("_T")
 
@@ -162,6 +171,11 @@ class SqlLedger(RowLedger):
             pruned += len(ids)
             if len(ids) < PRUNE_BATCH:
                 return pruned
+
+    def _due(self, pairs: Sequence[str]) -> set[str]:
+        with self._file.reading() as connection:
+            found = connection.execute(_DUE_PAIRS, (json.dumps(pairs), self.now_us()))
+            return {pair for (pair,) in found}
 
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""

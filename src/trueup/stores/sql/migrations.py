@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from trueup.model.evidence import GENESIS
 from trueup.stores.sql.steps import Step
 
 SQLITE: Final[tuple[Step, ...]] = (
@@ -302,6 +303,37 @@ SQLITE: Final[tuple[Step, ...]] = (
             checked_us INTEGER NOT NULL,
             PRIMARY KEY (pair, from_us, to_us)
         ) WITHOUT ROWID
+        """,
+    ),
+    Step(
+        """
+        CREATE TABLE trueup_evidence (
+            number INTEGER PRIMARY KEY,
+            kind TEXT NOT NULL,
+            pair TEXT NOT NULL,
+            about TEXT NOT NULL,
+            at_us INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            UNIQUE (kind, about)
+        )
+        """,
+        "CREATE INDEX trueup_evidence_pair ON trueup_evidence (pair, number)",
+        """
+        CREATE TABLE trueup_chain (
+            name TEXT PRIMARY KEY,
+            number INTEGER NOT NULL,
+            digest TEXT NOT NULL,
+            runs_before INTEGER NOT NULL DEFAULT 0,
+            decisions_before INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID
+        """,
+        # What ended before has no entry, and is not missed.
+        f"""
+        INSERT INTO trueup_chain SELECT 'evidence', 0, '{GENESIS}',
+            (SELECT coalesce(max(number), 0) FROM trueup_run WHERE ended <> 'open'),
+            (SELECT coalesce(max(number), 0) FROM trueup_decision)
         """,
     ),
 )

@@ -1,6 +1,7 @@
 """Runs in SQL: slots, checkpoints, pieces and cursors; the plan stands in a file of its own.
 
-Concurrency: whoever changes a run holds the row of its slot, whoever changes a piece holds its row.
+Concurrency: whoever changes a run holds the row of its slot, whoever changes a piece holds its row, and whoever puts
+a run on record takes the chain of evidence last.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trueup.model import run as rules
+from trueup.model.evidence import Fact, died
 from trueup.model.run import DONE, OPEN, Begun, Piece, Run, Slot
 from trueup.ports import Clock
+from trueup.stores.sql.evidence import recorded
 from trueup.stores.sql.storage import Session, Storage, as_json, batches, marks, storable
 
 _RUN: Final = "pair, what, started_us, cutoff_us, number, ended_us, ended, error, counts, done, memo"
@@ -80,7 +83,7 @@ class SqlRuns:
 
         return self._storage.write(save)
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None) -> bool:
+    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
         """Stores how it ended, frees the slot and moves cursors (by name); False where the fence is old."""
 
         def close(session: Session) -> bool:
@@ -93,6 +96,8 @@ class SqlRuns:
                 "INSERT INTO trueup_cursor VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 sorted((cursors or {}).items()),
             )
+            if fact is not None:
+                recorded(session, self._storage, self._clock, fact)
             return True
 
         return self._storage.write(close)
@@ -211,6 +216,7 @@ class SqlRuns:
         taken = begun.run
         if begun.dead is not None:
             self._save_run(session, begun.dead)
+            recorded(session, self._storage, self._clock, died(begun.dead))
         if taken is not None and not taken.number:
             taken = replace(taken, number=self._insert(session, taken))
         self._save_slot(session, begun.slot if taken is None else replace(begun.slot, run=taken.number))

@@ -7,7 +7,7 @@
             return make
 
 Each rule of the offer table, each point under it and each promise about claims and finishes is a test that
-names it. `ArchiveContract` does the same for runs, plans, schedules, cases, letters and workers.
+names it. `ArchiveContract` does the same for runs, plans, schedules, cases, evidence, letters and workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The archive: runs, plans, schedules, cases, dead letters and workers, each in a file of its own."""
+"""The archive: runs, plans, schedules, cases, evidence, dead letters and workers, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trueup.ports import Archive, Clock
 from trueup.testing.clock import ManualClock
 from trueup.testing.ledgers.cases import CaseContract
 from trueup.testing.ledgers.decisions import DecisionContract
+from trueup.testing.ledgers.evidence import EvidenceContract
 from trueup.testing.ledgers.letters import LetterContract
 from trueup.testing.ledgers.plans import PlanContract
 from trueup.testing.ledgers.presences import PresenceContract
@@ -24,6 +25,7 @@ class ArchiveContract(
     PlanContract,
     CaseContract,
     DecisionContract,
+    EvidenceContract,
     LetterContract,
     PresenceContract,
     ScheduleContract,

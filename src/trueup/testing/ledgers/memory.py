@@ -141,6 +141,19 @@ class MemoryContract(Driven):
         for where in ("all", "pending"):
             assert [row.key for rows in on.ledger.scan(PAIR, where) for row in rows] == sorted(keys)
 
+    def test_due_are_the_pairs_with_a_record_to_claim_now(self, on: Driver) -> None:
+        pairs = ["refunds", PAIR]
+        assert on.ledger.due(pairs) == []
+        on.offer(1)
+        assert on.ledger.due(pairs) == [PAIR]
+        assert on.ledger.due(["refunds"]) == []
+        claim = on.claim()
+        assert on.ledger.due(pairs) == []
+        on.clock.advance((claim.lease_until - on.clock.now_us()) / 1e6)
+        assert on.ledger.due(pairs) == [PAIR]
+        on.finish(on.claim(), "parked")
+        assert on.ledger.due(pairs) == []
+
     def test_next_due(self, on: Driver) -> None:
         assert on.ledger.next_due_us([PAIR]) is None
         on.offer(1)

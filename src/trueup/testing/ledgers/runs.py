@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from trueup.model.run import PROCESS_ENDED, Piece, Run
+from trueup.model.run import PROCESS_ENDED, RESUMED_WITHIN_US, Piece, Run
 from trueup.ports import Archive
-from trueup.testing.clock import ManualClock
+from trueup.testing.clock import START_US, ManualClock
 from trueup.testing.ledgers.races import WORKERS, together
 
 LEASE_US = 60_000_000
 LEASE_S = LEASE_US / 1e6
-RUN = Run("orders", "run", 1, cutoff_us=9)
+RUN = Run("orders", "run", START_US, cutoff_us=9)
 
 
 def begin(archive: Archive, run: Run = RUN, owner: str = "a") -> Run:
@@ -150,6 +150,17 @@ class RunContract:
         assert not archive.close_run(replace(dead, ended="done", ended_us=5), {"orders": 1})
         assert archive.cursor("orders") is None
 
+    def test_a_run_that_is_too_old_is_not_gone_on_with(
+        self, archive: Archive, clock: ManualClock
+    ) -> None:
+        old = begin(archive)
+        clock.advance(RESUMED_WITHIN_US / 1e6 + 1)
+        new = begin(archive, replace(RUN, started_us=clock.now_us()), "b")
+        assert new.number != old.number
+        assert [(each.number, each.ended) for each in archive.runs("orders")] == [
+            (new.number, "open"), (old.number, "failed"),
+        ]  # fmt: skip
+
     def test_a_run_that_is_left_open_goes_on_at_once(self, archive: Archive) -> None:
         run = begin(archive)
         assert archive.close_run(replace(run, done=("stuck",)))
@@ -214,10 +225,11 @@ class PieceContract:
     def test_pieces_are_cut_once(self, archive: Archive) -> None:
         odd = "a\0b\udc80 Zoë"
         run = begin(archive).number
-        cut = [Piece(run, 2, odd, None, counts={"same": 1}, state="done"), Piece(run, 1, None, odd)]
-        archive.cut(run, cut)
+        first, second = Piece(run, 1, None, odd), Piece(run, 2, odd, None, counts={"same": 1}, state="done")
+        window = Piece(run, 3, from_us=-(2**62), to_us=2**62)
+        archive.cut(run, [second, first, window])
         archive.cut(run, [Piece(run, 7)])
-        assert archive.pieces(run) == cut[::-1]
+        assert archive.pieces(run) == [first, second, window]
         assert archive.pieces(run + 1) == []
 
     def test_pieces_are_claimed_in_order_each_by_one(self, archive: Archive, clock: ManualClock) -> None:

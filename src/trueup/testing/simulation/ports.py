@@ -235,6 +235,10 @@ class LedgerPort:
         """See the port."""
         return self._world.ledger.prune(older_than_us)
 
+    def due(self, pairs: Sequence[str]) -> list[str]:
+        """See the port."""
+        return self._world.ledger.due(pairs)
+
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """See the port."""
         return self._world.ledger.next_due_us(pairs)

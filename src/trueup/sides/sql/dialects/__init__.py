@@ -101,6 +101,8 @@ class Dialect(ABC):
     clock: ClassVar[str]
     # A statement that answers when the oldest running transaction began; None where the engine does not show that.
     oldest_running: ClassVar[str | None] = None
+    # The engine's own text for which transactions are visible now.
+    visible: ClassVar[str | None] = None
     # Types whose values may be dates that do not exist, such as 2023-00-10.
     zero_dates: ClassVar[frozenset[str]] = frozenset()
 

@@ -80,6 +80,7 @@ class PostgreSQL(Dialect):
     name = "postgresql"
     clock: ClassVar[str] = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     # now() of a transaction is when it began, whether or not it has written yet. One that was prepared runs on too.
+    visible: ClassVar[str | None] = "SELECT txid_current_snapshot()::text"
     oldest_running: ClassVar[str | None] = """
         SELECT (extract(epoch FROM min(began)) * 1000000)::bigint FROM (
             SELECT xact_start AS began FROM pg_stat_activity

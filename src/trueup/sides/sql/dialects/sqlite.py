@@ -11,6 +11,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
@@ -294,6 +295,7 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
+@lru_cache(maxsize=1 << 16, typed=True)  # asked three times of a row, and of the same rows by every sweep
 def _version(value: object, kind: str, zone: str) -> int | None:
     chosen = kind_named(kind)
     return version_of(canonical_text(value, chosen, _zone(zone)), chosen)

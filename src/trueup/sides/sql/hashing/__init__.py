@@ -79,6 +79,8 @@ class Hasher(ABC):
 
     # Whether several connections can see one instant.
     shares_instant: ClassVar[bool] = False
+    # Format of a whole number in 64 bits, so that differences do not overflow.
+    wide: ClassVar[str] = "{}"
 
     @abstractmethod
     def begin(self, connection: sa.Connection) -> str:
@@ -109,6 +111,10 @@ class Hasher(ABC):
     def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
         """Conditions that together select at least the rows with these keys; None where keys must be looked for."""
         return None
+
+    def segments(self, of: Selection, segment: str, function: Function) -> str:
+        """A statement for number, rows, rows without a hash, and hash sum of each segment."""
+        return f"SELECT {segment}, {function.sums} {of.from_where()} GROUP BY 1"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, XOR of hashes."""

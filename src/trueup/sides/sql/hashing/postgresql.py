@@ -54,7 +54,7 @@ _SAMPLES: Final = (
     "timestamp_send(timestamp '1969-07-20 20:17:40.5')", "timestamptz_send(timestamptz '2024-02-29 12:00:00+00')",
     "'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid", "'\\x00ff'::bytea",
 )  # fmt: skip
-_PAGES_AT_ONCE: Final = 1_024
+_PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
 _LAST_PAGE: Final = 2**32 - 1
 _KEYS_AT_ONCE: Final = 20_000
@@ -69,6 +69,7 @@ class PostgreSQL(Hasher):
     """PostgreSQL; its own hash from version 14."""
 
     shares_instant: ClassVar[bool] = True
+    wide: ClassVar[str] = "{}::int8"
 
     def begin(self, connection: sa.Connection) -> str:
         """Exports what it sees. A standby can't; there each comparison has one connection."""
@@ -158,6 +159,17 @@ class PostgreSQL(Hasher):
         if any(column.null_count for column in keys.columns):
             return None
         return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, keys)
+
+    def segments(self, of: Selection, segment: str, function: Function) -> str:
+        """By a hash table in each worker.
+
+        Of an expression over the key, the planner expects as many groups as there are keys, and sorts all rows. Of a
+        column of a union it expects a few; so there is one, with nothing.
+        """
+        rows = f"SELECT {segment} AS s, {function.hash} AS h {of.from_where()}"
+        nothing = f"SELECT 0::int8, 0::int8 {of.from_where('false')}"
+        sums = f"s, count(*), count(*) - count(h), {function.summed.format('h')}"
+        return f"SELECT {sums} FROM ({rows} UNION ALL {nothing}) AS q GROUP BY s"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """By grouping sets. The offsets keep the planner from hashing a row once for each use of its hash."""

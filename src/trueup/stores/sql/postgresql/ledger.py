@@ -146,6 +146,10 @@ class PostgresqlLedger(RowLedger):
             pruned += batch
         return pruned
 
+    def _due(self, pairs: Sequence[str]) -> set[str]:
+        now_us = None if self._clock is None else self._clock.now_us()
+        return {pair for (pair,) in self._all(self._statements.due_pairs, (texts(pairs), now_us))}
+
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """When the next record of these pairs is due, or None."""
         ((due_us,),) = self._all(self._statements.next_due, (texts(pairs),))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from trueup.model.evidence import GENESIS
 from trueup.stores.sql.postgresql.address import Address
 from trueup.stores.sql.postgresql.database import Connection
 from trueup.stores.sql.steps import Step, check_needs, needs
@@ -312,6 +313,37 @@ STEPS: Final[tuple[Step, ...]] = (
             checked_us bigint NOT NULL,
             PRIMARY KEY (pair, from_us, to_us)
         )
+        """,
+    ),
+    Step(
+        """
+        CREATE TABLE trueup_evidence (
+            number bigint PRIMARY KEY,
+            kind text NOT NULL,
+            pair text COLLATE "C" NOT NULL,
+            about text NOT NULL,
+            at_us bigint NOT NULL,
+            body text NOT NULL,
+            previous text NOT NULL,
+            digest text NOT NULL,
+            UNIQUE (kind, about)
+        )
+        """,
+        "CREATE INDEX trueup_evidence_pair ON trueup_evidence (pair, number)",
+        """
+        CREATE TABLE trueup_chain (
+            name text PRIMARY KEY,
+            number bigint NOT NULL,
+            digest text NOT NULL,
+            runs_before bigint NOT NULL DEFAULT 0,
+            decisions_before bigint NOT NULL DEFAULT 0
+        )
+        """,
+        # What ended before has no entry, and is not missed.
+        f"""
+        INSERT INTO trueup_chain SELECT 'evidence', 0, '{GENESIS}',
+            (SELECT coalesce(max(number), 0) FROM trueup_run WHERE ended <> 'open'),
+            (SELECT coalesce(max(number), 0) FROM trueup_decision)
         """,
     ),
 )

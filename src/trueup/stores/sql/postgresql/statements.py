@@ -93,6 +93,12 @@ class Statements:
                    (SELECT min(due_at) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL)
             FROM (SELECT %s::text AS pair, coalesce(%s, {_NOW}) AS now) q
         """
+        self.due_pairs = f"""
+            SELECT of.pair FROM unnest(%s::text[]) AS of(pair) WHERE EXISTS (
+                SELECT 1 FROM generate_series(0, {VERIFY_PRIORITY}) AS asked(priority) CROSS JOIN LATERAL (
+                    SELECT 1 FROM {row} r WHERE r.pair = of.pair AND r.priority = asked.priority
+                    AND r.ready_at <= coalesce(%s, {_NOW}) LIMIT 1) AS found)
+        """
         self.next_due = f"""
             SELECT min(found.ready_at) FROM unnest(%s::text[]) AS of(pair)
             CROSS JOIN generate_series(0, {VERIFY_PRIORITY}) AS priority

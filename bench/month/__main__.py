@@ -1,0 +1,98 @@
+"""Plays the month and prints what came of it: `python -m bench.month`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from .databases import Places, on_postgres, on_sqlite
+from .life import Plan
+from .play import Month
+from .referee import MUST_BE_NOTHING
+
+_BENCH = Path(__file__).parents[1]
+sys.path.insert(0, str(_BENCH))
+from _common import load, machine  # noqa: E402  as the scripts beside this package find it
+from _servers import empty_store  # noqa: E402
+
+RESULTS: Final = _BENCH / "results" / "month.json"
+LABEL: Final = "virtual time; real databases as state and as sides"
+
+
+def main() -> None:
+    """Plays, prints a table, and writes the figures where they are asked for."""
+    asked = _arguments()
+    found: dict[str, Any] = {
+        "what": "the month", "time": LABEL, "machine": machine("sqlalchemy", "psycopg", "duckdb"), "load": [load()],
+        "months": [],
+    }  # fmt: skip
+    for kind in asked.on:
+        with places_on(kind) as places:
+            plan = Plan(
+                orders=asked.orders, days=asked.days, tick_s=asked.tick, hints_while_blind=asked.hints_while_blind
+            )
+            month = Month(plan, places, asked.seed).play()
+        found["months"].append(month)
+        found["load"][1:] = [load()]
+        print("\n".join(table(month)), flush=True)
+        if asked.output is not None:
+            asked.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.month", description=__doc__)
+    parser.add_argument("--orders", type=int, default=2_000, help="new ones a day")
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--tick", type=float, default=1_800.0, help="seconds between two lots of orders")
+    parser.add_argument("--on", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
+    parser.add_argument("--seed", type=int, default=20130101)
+    parser.add_argument("--hints-while-blind", action="store_true", help="see bench/README.md")
+    parser.add_argument("--output", type=Path, help=f"where figures go, such as {RESULTS.name} in results/")
+    return parser.parse_args()
+
+
+@contextmanager
+def places_on(kind: str) -> Iterator[Places]:
+    """New databases. Files lie in memory where there is such a place: the disk is not what is measured."""
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    if kind == "sqlite":
+        with tempfile.TemporaryDirectory(prefix="trueup-month-", dir=memory) as folder:
+            places = on_sqlite(Path(folder))
+            yield places
+            places.close()
+        return
+    with empty_store("postgres") as url:
+        places = on_postgres(url)
+        yield places
+        places.close()
+
+
+def table(month: dict[str, Any]) -> Iterator[str]:
+    """The figures for people."""
+    judgement = dict(month["judgement"])
+    yield ""
+    yield (
+        f"{month['databases']}: {month['orders_a_day']:,} orders a day for {month['days']} days, seed {month['seed']}; "
+        f"{month['took_s']:,} s, {month['peak_mib']:,} MiB at most"
+    )
+    for name in ("happened", "incidents", "jobs", "counts", "calls", "cases", "cases_open", "decisions"):
+        yield f"  {name.replace('_', ' ')}: {_told(month[name])}"
+    wrong = {name: judgement.pop(name) for name in MUST_BE_NOTHING}
+    yield f"  at the end: {_told(judgement)}"
+    yield f"  must be nothing: {_told(wrong)}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_told(each)}" for name, each in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Evidence: the account of what was read, decided and written, as a chain in which nothing changes unseen.
+
+Each entry carries the digest of the one before it, so that whoever changes one must change all that follow (S. Haber
+and W. S. Stornetta, "How to time-stamp a digital document", 1991). Who can write the whole store can write the whole
+chain anew: only an anchor, a head of the chain that is kept elsewhere, tells. Every store appends by `append`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from trueup.errors import BadInput
+from trueup.model.run import Run
+
+RUN: Final = "run"
+DECISION: Final = "decision"
+GENESIS: Final = "0" * 64
+# Part of every digest, so that an entry of another form is never taken for one of this.
+FORM: Final = "trueup evidence 1"
+ANCHOR: Final = "trueup-anchor"
+Wrong = Literal["altered", "missing", "unlinked", "disordered", "forked", "rewritten"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is to be put on record.
+
+    kind: `run` or `decision`. about: the run's number or the decision's id; a fact is put on record once. body:
+    canonical JSON, see `canonical`.
+    """
+
+    kind: str
+    pair: str
+    about: str
+    body: str
+
+    def read(self) -> dict[str, Any]:
+        """The body's members."""
+        members: dict[str, Any] = json.loads(self.body)
+        return members
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a chain goes: the number and the digest of its last entry. As an anchor, how far it went once."""
+
+    number: int = 0
+    digest: str = GENESIS
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One link of the chain: a fact, when it was put on record (by the store's clock), and two digests.
+
+    number: from 1, without gaps. previous: the digest of the entry before, `GENESIS` for the first. digest: SHA-256 of
+    all the rest, 64 hex digits.
+    """
+
+    number: int
+    fact: Fact
+    at_us: int
+    previous: str
+    digest: str = ""
+
+    @property
+    def head(self) -> Head:
+        """The end of a chain whose last entry this is."""
+        return Head(self.number, self.digest)
+
+    def seal(self) -> str:
+        """What the digest must be: SHA-256 over the parts in order, each as its length in bytes, `:`, the bytes."""
+        fact = self.fact
+        parts = FORM, str(self.number), fact.kind, fact.pair, fact.about, str(self.at_us), fact.body, self.previous
+        framed = b"".join(b"%d:%s" % (len(part), part) for part in (each.encode("utf-8", "replace") for each in parts))
+        return hashlib.sha256(framed).hexdigest()
+
+
+def append(head: Head, fact: Fact, at_us: int) -> Entry:
+    """The entry that puts a fact on record behind `head`."""
+    entry = Entry(head.number + 1, fact, at_us, head.digest)
+    return replace(entry, digest=entry.seal())
+
+
+def canonical(members: Mapping[str, Any]) -> str:
+    """JSON with sorted names and without blanks, in ASCII: equal members give equal texts, on every machine.
+
+    Whole numbers, texts, truth values, nulls, lists and tables only. Raises TypeError for anything else, floats
+    included: their texts are not the same everywhere.
+    """
+    _check(members)
+    return json.dumps(members, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _check(value: Any) -> None:
+    match value:
+        case None | bool() | int() | str():
+            return
+        case Mapping():
+            for name, each in value.items():
+                if not isinstance(name, str):
+                    raise TypeError(f"a name in evidence is a text, not {type(name).__name__}")
+                _check(each)
+        case list() | tuple():
+            for each in value:
+                _check(each)
+        case _:
+            raise TypeError(f"evidence does not hold a {type(value).__name__}")
+
+
+def died(run: Run) -> Fact:
+    """The fact about a run that another one found dead: nobody is left who knows more than the store."""
+    counts = {name: count for name, count in run.counts.items() if count}
+    body = {
+        "run": run.number, "what": run.what, "started_us": run.started_us, "ended_us": run.ended_us,
+        "ended": run.ended, "error": run.error, "cutoff_us": run.cutoff_us, "phases": list(run.done), "counts": counts,
+    }  # fmt: skip
+    return Fact(RUN, run.pair, str(run.number), canonical(body))
+
+
+# ── is it as it was written? ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a chain. number: the entry that it is about."""
+
+    number: int
+    wrong: Wrong
+    said: str
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a look at a whole chain showed.
+
+    head: its end. anchored: up to which entry an anchor vouches; 0 where none does, so that a chain that was written
+    anew as a whole would not be noticed.
+    """
+
+    head: Head = field(default_factory=Head)
+    entries: int = 0
+    anchored: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def verify(entries: Iterable[Entry], kept: Head | None = None, anchors: Sequence[Head] = ()) -> Verified:
+    """Looks at a whole chain, entry by entry in the order in which they lie.
+
+    kept: what the store itself holds for the end. anchors: heads that were kept elsewhere.
+    """
+    known: dict[int, set[str]] = {}
+    for anchor in anchors:
+        known.setdefault(anchor.number, set()).add(anchor.digest)
+    found = Verified()
+    for entry in entries:
+        found.entries += 1
+        found.findings += _link(found.head, entry)
+        vouched = known.pop(entry.number, set())
+        if vouched - {entry.digest}:
+            found.findings.append(_not_as_anchored(entry.number, vouched))
+        elif vouched:
+            found.anchored = entry.number
+        if entry.number >= found.head.number:
+            found.head = entry.head
+    found.findings += _after(found.head, kept, known)
+    return found
+
+
+def _link(last: Head, entry: Entry) -> Iterator[Finding]:
+    number = entry.number
+    if number == last.number:
+        yield Finding(number, "forked", f"there are two entries {number}")
+    elif number < last.number:
+        yield Finding(number, "disordered", f"entry {number} stands behind entry {last.number}")
+    elif number > last.number + 1:
+        yield Finding(number, "missing", f"{_numbers(last.number + 1, number - 1)} missing")
+    elif entry.previous != last.digest:
+        before = f"entry {last.number}" if last.number else "the beginning"
+        yield Finding(number, "unlinked", f"entry {number} was not written behind {before} as it is now")
+    if entry.seal() != entry.digest:
+        yield Finding(number, "altered", f"entry {number} is not as it was written")
+
+
+def _not_as_anchored(number: int, vouched: set[str]) -> Finding:
+    if len(vouched) > 1:
+        return Finding(number, "forked", f"anchors hold different entries {number}: the chain went on in two ways")
+    return Finding(number, "rewritten", f"entry {number} is not the one that was anchored: it was rewritten, or before")
+
+
+def _after(last: Head, kept: Head | None, unseen: Mapping[int, set[str]]) -> Iterator[Finding]:
+    """What is wrong with the end. unseen: anchors of entries that did not come."""
+    ends = max([*unseen, 0 if kept is None else kept.number])
+    if ends > last.number:
+        yield Finding(last.number + 1, "missing", f"{_numbers(last.number + 1, ends)} missing, at the end")
+    elif kept is not None and kept != last:
+        said = f"the store's own note of the end says entry {kept.number}"
+        yield Finding(last.number, "altered", f"{said}, the chain ends with {last.number}: one of both was changed")
+    for number, vouched in sorted(unseen.items()):
+        if number <= last.number and len(vouched) == 1:
+            yield Finding(number, "missing", f"entry {number} was anchored and is missing")
+        elif len(vouched) > 1:
+            yield _not_as_anchored(number, vouched)
+
+
+def _numbers(first: int, last: int) -> str:
+    return f"entry {first} is" if first == last else f"entries {first} to {last} are"
+
+
+# ── as text ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anchor_line(head: Head, at: str) -> str:
+    """A head as one line of a text file to which lines are only ever added. at: when, for people."""
+    return f"{ANCHOR} {head.number} {head.digest} {at}"
+
+
+def anchors_in(lines: Iterable[str], where: str) -> list[Head]:
+    """The anchors of a text; other lines, such as a mail's, are passed over. BadInput where there are none."""
+    found = []
+    for line in lines:
+        words = line.split()
+        at = words.index(ANCHOR) if ANCHOR in words else len(words)
+        number, digest = (*words[at + 1 : at + 3], "", "")[:2]
+        if number.isdecimal() and len(digest) == len(GENESIS):
+            found.append(Head(int(number), digest.lower()))
+    if not found:
+        raise BadInput(f"{where} holds no anchor.", hint="Write one: trueup evidence anchor --to FILE")
+    return found
+
+
+def entry_line(entry: Entry) -> str:
+    """An entry as one line of JSON; the body stays a text, so that it is kept byte for byte."""
+    fact = entry.fact
+    return json.dumps(
+        {
+            "number": entry.number, "kind": fact.kind, "pair": fact.pair, "about": fact.about, "at_us": entry.at_us,
+            "body": fact.body, "previous": entry.previous, "digest": entry.digest,
+        }
+    )  # fmt: skip
+
+
+def entry_in(line: str, where: str) -> Entry:
+    """The inverse of `entry_line`; BadInput names `where`."""
+    try:
+        told = json.loads(line)
+        fact = Fact(*(str(told[name]) for name in ("kind", "pair", "about", "body")))
+        return Entry(int(told["number"]), fact, int(told["at_us"]), str(told["previous"]), str(told["digest"]))
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{where} is no entry of evidence.", hint="Export it anew: trueup evidence export") from None

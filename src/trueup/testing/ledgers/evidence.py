@@ -1,0 +1,113 @@
+"""Evidence: appended once, in order, whoever is faster, together with what it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trueup.model.case import Case
+from trueup.model.decision import Choice, Decision, DecisionState
+from trueup.model.evidence import DECISION, RUN, Fact, Head, verify
+from trueup.model.run import Run
+from trueup.ports import Archive
+from trueup.testing.clock import ManualClock
+from trueup.testing.ledgers.races import WORKERS, together
+
+LEASE_US = 60_000_000
+BODY = '{"note":"Zo\\u00eb \\u0000"}'
+
+
+def fact(about: str, pair: str = "orders", body: str = BODY) -> Fact:
+    """A fact about a run."""
+    return Fact(RUN, pair, about, body)
+
+
+class EvidenceContract:
+    """What becomes of evidence. A subclass brings `archive` and its `clock`."""
+
+    def test_facts_become_a_chain(self, archive: Archive, clock: ManualClock) -> None:
+        assert (archive.head(), archive.entries()) == (Head(), [])
+        first = archive.put_on_record(fact("1"))
+        assert (first.number, first.fact, first.at_us, first.previous) == (1, fact("1"), clock.now_us(), Head().digest)
+        clock.advance(5)
+        second = archive.put_on_record(fact("2", "refunds"))
+        assert (second.number, second.previous, second.at_us) == (2, first.digest, clock.now_us())
+        assert archive.head() == second.head
+        assert archive.entries() == [first, second]
+        assert verify(archive.entries(), archive.head()).intact
+
+    def test_a_fact_is_put_on_record_once(self, archive: Archive) -> None:
+        first = archive.put_on_record(fact("1"))
+        assert archive.put_on_record(fact("1", body="{}")) == first
+        other = archive.put_on_record(replace(fact("1"), kind=DECISION))
+        assert archive.entries() == [first, other]
+
+    def test_entries_are_found(self, archive: Archive) -> None:
+        entries = [archive.put_on_record(fact(str(at), "orders" if at % 2 else "refunds")) for at in range(1, 8)]
+        assert archive.entries(after=2, limit=3) == entries[2:5]
+        assert archive.entries(["refunds"]) == entries[1::2]
+        assert archive.entries(["orders"], newest=True, limit=2) == [entries[6], entries[4]]
+        assert archive.entries([]) == archive.entries(["none"]) == archive.entries(after=7) == []
+        assert (archive.entry(3), archive.entry(8), archive.entry(0)) == (entries[2], None, None)
+        assert (archive.fact(RUN, "3"), archive.fact(DECISION, "3")) == (entries[2], None)
+
+    def test_who_appends_waits_for_who_appends(self, archive: Archive) -> None:
+        """Given eight that append at the same time, I expect one chain without a gap or a fork."""
+        together(WORKERS, lambda worker: [archive.put_on_record(fact(f"{worker} {at}")) for at in range(10)])
+        entries = archive.entries()
+        assert [each.number for each in entries] == list(range(1, WORKERS * 10 + 1))
+        assert len({each.fact.about for each in entries}) == len(entries)
+        assert verify(entries, archive.head()).findings == []
+
+    def test_the_same_fact_from_many_is_one_entry(self, archive: Archive) -> None:
+        together(WORKERS, lambda worker: archive.put_on_record(fact("7")))
+        assert len(archive.entries()) == 1
+
+    def _begun(self, archive: Archive, run: Run) -> Run:
+        begun = archive.begin_run(run, "a", LEASE_US)
+        assert begun is not None
+        return begun
+
+    def test_a_run_is_put_on_record_as_it_closes(self, archive: Archive, clock: ManualClock) -> None:
+        """Given a run whose slot was lost, I expect no entry; of the one that holds it, one, however often told."""
+        late = self._begun(archive, Run("orders", "run", clock.now_us()))
+        clock.advance(LEASE_US / 1e6)
+        run = replace(self._begun(archive, Run("orders", "run", clock.now_us())), ended="done", ended_us=5)
+        about = str(run.number)
+        assert not archive.close_run(replace(late, ended="done", ended_us=4), {}, fact(about, body="{}"))
+        assert (archive.entries(), archive.unrecorded()) == ([], [])
+        assert archive.close_run(run, {"orders": 7}, fact(about))
+        assert archive.close_run(run, {"orders": 7}, fact(about))
+        assert [each.fact for each in archive.entries()] == [fact(about)]
+        assert archive.unrecorded() == []
+
+    def test_a_run_that_closes_without_an_entry_is_missed(self, archive: Archive) -> None:
+        run = self._begun(archive, Run("orders", "run", 1))
+        assert archive.unrecorded() == []
+        archive.close_run(replace(run, ended="done", ended_us=5))
+        assert archive.unrecorded() == [(RUN, "orders", str(run.number))]
+
+    def test_a_run_that_died_is_put_on_record_by_the_next(self, archive: Archive, clock: ManualClock) -> None:
+        dead = self._begun(archive, Run("orders", "run", 1))
+        archive.save_run(replace(dead, counts={"left": 4}, done=("stuck",)))
+        clock.advance(LEASE_US / 1e6)
+        self._begun(archive, Run("orders", "compare", 2))
+        (entry,) = archive.entries()
+        body = entry.fact.read()
+        assert (entry.fact.pair, entry.fact.about) == ("orders", str(dead.number))
+        assert (body["ended"], body["error"], body["counts"]) == ("failed", "its process ended", {"left": 4})
+        assert archive.unrecorded() == []
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_a_decision_is_put_on_record_as_it_concludes(self, archive: Archive, recorded: bool) -> None:
+        archive.open_cases([Case("orders", '["1"]', "edited", 1, authority_digest="a", replica_digest="b")])
+        (case,) = archive.cases()
+        asked = Decision(case.number, Choice.IGNORE_ONCE, "ann", "seen", case.shown, id="ab12")
+        acting = archive.decide(asked, two_person=False, lease_us=LEASE_US)
+        assert archive.unrecorded() == []
+        decided = Fact(DECISION, "orders", "ab12", BODY)
+        for _ in range(2):
+            assert archive.conclude(acting, DecisionState.DONE, "", "seen", decided if recorded else None)
+        assert [each.fact for each in archive.entries()] == ([decided] if recorded else [])
+        assert archive.unrecorded() == ([] if recorded else [(DECISION, "orders", "ab12")])
