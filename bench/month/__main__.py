@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from _common import load, machine
+from _servers import empty_store
+
 from .databases import Places, on_postgres, on_sqlite
 from .life import Plan
 from .play import Month
 from .referee import MUST_BE_NOTHING
 
-_BENCH = Path(__file__).parents[1]
-sys.path.insert(0, str(_BENCH))
-from _common import load, machine  # noqa: E402  as the scripts beside this package find it
-from _servers import empty_store  # noqa: E402
-
-RESULTS: Final = _BENCH / "results" / "month.json"
+RESULTS: Final = Path(__file__).parents[1] / "results" / "month.json"
 LABEL: Final = "virtual time; real databases as state and as sides"
 
 

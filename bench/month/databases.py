@@ -40,15 +40,15 @@ _SQLITE_STAMP: Final = (
 )
 _SQLITE_RULES: Final = (
     "CREATE TABLE effects (seq INTEGER PRIMARY KEY, id INTEGER, state TEXT, person INTEGER)",
-    f"CREATE TRIGGER refuses BEFORE INSERT ON {ERP} WHEN NEW.customer = '{STRANGER}' "
-    "BEGIN SELECT RAISE(ABORT, 'unknown customer'); END",
+    f"""CREATE TRIGGER refuses BEFORE INSERT ON {ERP} WHEN NEW.customer = '{STRANGER}'
+        BEGIN SELECT RAISE(ABORT, 'unknown customer'); END""",
     *(
         f"CREATE TRIGGER {name} AFTER {how} ON {ERP} BEGIN "
         f"INSERT INTO effects (id, state, person) SELECT NEW.id, {_STATE}, person FROM clock; {_SQLITE_STAMP} END"
         for name, how in (("put", "INSERT"), ("changed", f"UPDATE OF {COLUMNS}"))
     ),
-    f"CREATE TRIGGER removed AFTER DELETE ON {ERP} BEGIN "
-    f"INSERT INTO effects (id, state, person) SELECT OLD.id, '{GONE}', person FROM clock; END",
+    f"""CREATE TRIGGER removed AFTER DELETE ON {ERP}
+        BEGIN INSERT INTO effects (id, state, person) SELECT OLD.id, '{GONE}', person FROM clock; END""",
 )
 _POSTGRES_RULES: Final = (
     "CREATE TABLE effects (seq BIGSERIAL PRIMARY KEY, id INTEGER, state TEXT, person INTEGER)",
@@ -128,12 +128,20 @@ class Places:
         self.erp.close()
 
 
+def connected(url: str) -> Database:
+    """A connection to the database of a URL, which is made where it is a file."""
+    if not url.startswith("sqlite:///"):
+        return Database(psycopg.connect(url, autocommit=True), "%s")
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=30)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return Database(connection, "?")
+
+
 def on_sqlite(folder: Path) -> Places:
     """Three new files in this folder."""
-    shop, erp = folder / "shop.db", folder / "erp.db"
-    places = Places(
-        "SQLite", f"sqlite:///{folder}/state.db", f"sqlite:///{shop}", f"sqlite:///{erp}", _sqlite(shop), _sqlite(erp)
-    )
+    state, shop, erp = (f"sqlite:///{folder}/{name}.db" for name in ("state", "shop", "erp"))
+    places = Places("SQLite", state, shop, erp, connected(shop), connected(erp))
     for statement in _SHOP_TABLES:
         places.shop.run(statement)
     for statement in (*_ERP_TABLES, *_SQLITE_RULES):
@@ -141,16 +149,9 @@ def on_sqlite(folder: Path) -> Places:
     return places
 
 
-def _sqlite(path: Path) -> Database:
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    return Database(connection, "?")
-
-
 def on_postgres(url: str) -> Places:
     """All three in one empty database."""
-    shop, erp = (Database(psycopg.connect(url, autocommit=True), "%s") for _ in range(2))
+    places = Places("PostgreSQL", url, url, url, connected(url), connected(url))
     for statement in (*_SHOP_TABLES, *_ERP_TABLES, *_POSTGRES_RULES):
-        shop.run(statement)
-    return Places("PostgreSQL", url, url, url, shop, erp)
+        places.shop.run(statement)
+    return places

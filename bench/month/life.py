@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from bench.school.clock import VirtualTime
+from school.clock import VirtualTime
 
 from .databases import BACKUP, COLUMNS, ERP, SHOP, STRANGER, Places
 from .sides import Erp
@@ -89,7 +89,7 @@ class Life:
     # ── the shop ─────────────────────────────────────────────────────────────────────────────────────
 
     def _sold(self, count: int) -> list[tuple[Any, ...]]:
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         for _ in range(count):
             customer = STRANGER if not self.stuck else f"c{self._chance.randrange(10_000)}"
             order = (self._next_id, customer, self._chance.randrange(100, 100_000), "new")
@@ -105,7 +105,8 @@ class Life:
 
     def _changed(self, count: int) -> list[tuple[Any, ...]]:
         """Orders of the last days go on with their lives; a few are deleted."""
-        rows, gone = [], []
+        rows: list[tuple[Any, ...]] = []
+        gone: list[int] = []
         for _ in range(min(count, len(self._recent))):
             at = self._chance.randrange(min(len(self._recent), 2 * count))
             order, self._recent[at] = self._recent[at], self._recent[0]
@@ -225,11 +226,11 @@ class Life:
         self.account.turned_back |= {int(row[0]) for row in undone}
         self.account.happened["undone by the backup"] = len(undone)
         self._next_id = int(run(f"SELECT max(id) FROM {SHOP}")[0][0]) + 1
-        waiting = ", ".join(f"'{status}'" for status in _NEXT)
+        waiting = f"status IN ({', '.join(repr(status) for status in _NEXT)}) AND id <> ?"
         self._recent = deque(
             tuple(row)
             for row in run(
-                f"SELECT {COLUMNS} FROM {SHOP} WHERE status IN ({waiting}) AND id <> ? ORDER BY updated_at DESC LIMIT ?",
+                f"SELECT {COLUMNS} FROM {SHOP} WHERE {waiting} ORDER BY updated_at DESC LIMIT ?",
                 self.stuck, 2 * self.plan.orders,
             )
         )  # fmt: skip

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from bench.school.clock import VirtualTime
+from school.clock import VirtualTime
 from trueup.errors import DecisionRefused
-from trueup.model.change import Origin
 from trueup.model.case import HELD, REGRESSED, Case
+from trueup.model.change import Origin
 from trueup.project import Project
 
 from .databases import Places

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from bench.school.clock import VirtualTime
+from school.clock import VirtualTime
 from trueup.errors import Unreachable
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Scope, Write, Written

@@ -237,3 +237,19 @@ def test_ranges_cover_the_span_and_nothing_twice() -> None:
         pieces = list(ranges(span, rows))[:2000]
         assert pieces[0][0] == span[0]
         assert all(a[1] + 1 == b[0] and a[0] <= a[1] for a, b in pairwise(pieces))
+
+
+def test_the_command_line_shows_strategy_cost_and_statements(
+    tables: Tables, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from trueup.cli.main import main
+
+    left, right = pair(tables, *SCATTERED)
+    places = [f"{tables.url}#{side.label}" for side in (left, right)]
+    assert main(["diff", *places, "--strategy", "segments", "--explain-sql", "--limit", "1"], standalone=False) == 1
+    told = capsys.readouterr().out
+    assert "strategy segments: asked for" in told
+    assert "read     left " in told
+    assert "GROUP BY" in told
+    assert "10000" not in told
+    assert "true/up" not in told

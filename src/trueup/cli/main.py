@@ -15,6 +15,7 @@ from trueup.cli.commands import (
     demo,
     diff,
     doctor,
+    evidence,
     explain,
     init,
     letters,
@@ -52,6 +53,7 @@ app.command(rich_help_panel="More")(serve.serve)
 app.command(rich_help_panel="More")(worker.worker)
 app.add_typer(schedule.schedule, name="schedule", rich_help_panel="More")
 app.command(rich_help_panel="More")(retry.retry)
+app.add_typer(evidence.evidence, name="evidence", rich_help_panel="More")
 app.add_typer(letters.letters, name="letters", rich_help_panel="More")
 app.command(rich_help_panel="More")(pause.pause)
 app.command(rich_help_panel="More")(pause.resume)

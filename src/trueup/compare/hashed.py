@@ -83,7 +83,9 @@ class _Case:
         sides, asked = self.sides, self.strategy
         if not sides.function:
             return None, "records are read: the two databases hash, or declare their columns, in different ways"
-        if asked in (None, "gate") and (sides.function != CANONICAL or asked):
+        if asked is None and sides.function == CANONICAL and (not self._ranged() or self.rows <= _SMALL_ROWS):
+            return None, "records are read: hashing in both of these systems is no faster"
+        if asked in (None, "gate"):
             small = self.rows <= _SMALL_ROWS
             if asked or small or not self._ranged():
                 told, reason = gate(sides)
@@ -92,8 +94,6 @@ class _Case:
                 if asked or small:
                     return None, f"records are read: {reason}"
                 return self._by_keyhash(f"key and hash are read: {reason}")
-        if asked is None and sides.function == CANONICAL:
-            return None, "records are read: hashing in both of these systems is no faster"
         return self._by_ranges()
 
     def _by_ranges(self) -> tuple[Comparison | None, str]:

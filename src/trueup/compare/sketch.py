@@ -6,7 +6,8 @@ both sides cancel out. A cell with one record left shows its key and hash; takin
 leaves more such cells.
 
 The cell is the hash modulo an odd size, and another size for each table: in cells that are linear in XOR, three
-records could pass for one. Cells are chosen by the hash of key and fields, or else a changed record's key would cancel
+records could pass for one. For the same reason a cell also holds the XOR of a remainder of each hash: a cell shows one
+record only where that fits. Cells are chosen by the hash of key and fields, or else a changed record's key would cancel
 out. Every decoded key is read on both sides.
 """
 
@@ -21,6 +22,7 @@ import pyarrow.compute
 from trueup.compare.keyhash import Hashed
 from trueup.compare.segments import at_once
 from trueup.compare.suspects import Told
+from trueup.model.digest import CHECK_MODULUS
 
 pc: Any = pyarrow.compute
 # Of cells to records that differ: below 1.23 three tables do not decode, however large.
@@ -58,10 +60,10 @@ class _Cells:
 
     def __init__(self, sizes: Sequence[int], left: pa.Table, right: pa.Table) -> None:
         self._sizes = tuple(sizes)
-        self._count, self._key, self._hash = ([[0] * size for size in sizes] for _ in range(3))
+        self._count, self._key, self._hash, self._check = ([[0] * size for size in sizes] for _ in range(4))
         for cells, sign in ((left, 1), (right, -1)):
-            for which, cell, count, key, hashed in zip(*(each.to_pylist() for each in cells.columns), strict=True):
-                self._take(which, cell, -sign * count, key, hashed)
+            for which, cell, count, *xors in zip(*(each.to_pylist() for each in cells.columns), strict=True):
+                self._take(which, cell, -sign * count, *xors)
 
     def decode(self) -> set[tuple[int, int]] | None:
         """Key and sign of every record that is left, taken out one after the other; None where that ends too soon."""
@@ -70,19 +72,21 @@ class _Cells:
         while pure:
             which, cell = pure.pop()
             sign, key, hashed = self._count[which][cell], self._key[which][cell], self._hash[which][cell]
-            if sign not in (1, -1) or (hashed & _MASK) % self._sizes[which] != cell:
+            check = (hashed & _MASK) % CHECK_MODULUS
+            if sign not in (1, -1) or check != self._check[which][cell]:
                 continue
             if (key, sign) in found:
                 return None  # something that is no record was taken for one, and would be for ever
             found.add((key, sign))
             for other, size in enumerate(self._sizes):
                 at = (hashed & _MASK) % size
-                self._take(other, at, sign, key, hashed)
+                self._take(other, at, sign, key, hashed, check)
                 pure.append((other, at))
-        empty = all(not any(table) for tables in (self._count, self._key, self._hash) for table in tables)
+        empty = all(not any(table) for tables in (self._count, self._key, self._hash, self._check) for table in tables)
         return found if empty else None
 
-    def _take(self, which: int, cell: int, count: int, key: int, hashed: int) -> None:
+    def _take(self, which: int, cell: int, count: int, key: int, hashed: int, check: int) -> None:
         self._count[which][cell] -= count
         self._key[which][cell] ^= key
         self._hash[which][cell] ^= hashed
+        self._check[which][cell] ^= check

@@ -75,19 +75,21 @@ def confirm(
     """Reads these records again on both sides and judges those that stood still.
 
     The ledger row is read before and after; a record is judged only if it was at the same revision both
-    times, with nothing wanted and nobody working on it, and quiet since the cutoff. The replica is not asked about
-    records that can't be judged: its calls may be few.
+    times, with nothing wanted and nobody working on it, and quiet since the cutoff. The authority is read once more
+    where the replica differs: what moved while the other side was being read was never seen as it is. The replica is
+    not asked about records that can't be judged: its calls may be few.
     """
     pair = records.pair
     before, now_us = ledger.rows(pair.name, keys), ledger.now_us()
     states = records.read_authority([key for key in keys if _undisturbed(before.get(key), now_us, parked_too)])
     quiet = [key for key, state in states.items() if not _still_moving(records, state, cutoff_us)]
     replicas = records.read_replica(quiet)
+    again = records.read_authority([key for key in quiet if not records.agree(states[key], replicas.get(key))])
     after, now_us = ledger.rows(pair.name, quiet), ledger.now_us()
     result = Confirmation(deferred=len(keys) - len(quiet))
     for key in quiet:
         state, replica, row = states[key], replicas.get(key), after.get(key)
-        if not _stood_still(before.get(key), row, now_us, parked_too):
+        if not _stood_still(before.get(key), row, now_us, parked_too) or _moved(state, again.get(key, state)):
             result.deferred += 1
         elif records.agree(state, replica):
             result.converged += 1
@@ -105,6 +107,10 @@ def _stood_still(before: Row | None, after: Row | None, now_us: int, parked_too:
     if before is None or after is None:
         return before is after
     return before.revision == after.revision and after.undisturbed(now_us, parked_too=parked_too)
+
+
+def _moved(state: State, again: State) -> bool:
+    return (state.digest, state.version, state.copies) != (again.digest, again.version, again.copies)
 
 
 def _still_moving(records: Records, state: State, cutoff_us: int | None) -> bool:

@@ -24,7 +24,6 @@ from trueup.model.case import Case
 from trueup.model.decision import Decision, DecisionState
 from trueup.model.drift import Drift
 from trueup.model.evidence import DECISION, RUN, Fact, canonical
-from trueup.model.inputs import Inputs
 from trueup.model.plan import PlanItem
 from trueup.model.record import Rule, key_parts
 from trueup.model.run import Run
@@ -48,7 +47,13 @@ _OPERATION: Final = frozenset({"authority", "replica", "schedules", "system", "l
 def inputs_of(pair: Pair) -> dict[str, Any]:
     """What both sides would read now, by side; raises what they raise."""
     sides = {"authority": pair.authority, "replica": pair.replica}
-    return {role: _inputs(side.inputs()) for role, side in sides.items() if _traceable(side)}
+    return {role: inputs_of_side(side) for role, side in sides.items() if _traceable(side)}
+
+
+def inputs_of_side(side: Side) -> dict[str, Any]:
+    """What a side would read now; empty where it can't tell."""
+    found = plain(side.inputs()) if _traceable(side) else {}
+    return {name: each for name, each in found.items() if each not in (None, [])}
 
 
 def note_inputs(memo: dict[str, Any], pair: Pair, options: RunOptions) -> None:
@@ -234,10 +239,6 @@ def _side(side: Side) -> dict[str, Any]:
 
 def _traceable(side: object) -> TypeGuard[TraceableSide]:
     return provides(side, TraceableSide)
-
-
-def _inputs(found: Inputs) -> dict[str, Any]:
-    return {name: each for name, each in plain(found).items() if each not in (None, [])}
 
 
 @cache

@@ -35,6 +35,7 @@ from trueup.ports import Archive, Clock, Ledger, Runs, Side
 PATIENCE_US: Final = 30_000_000
 RUN_LEASE_US: Final = 60_000_000
 OTHERS_POLL_S: Final = 0.2
+SETTLE_SLICE_S: Final = 1.0
 ERROR_CHARACTERS_MAX: Final = 500
 
 
@@ -284,7 +285,10 @@ class Reconciliation:
         """What was on its way when the comparison read it has arrived after the settle time."""
         if self.pair.settle_us and self.runs.count_suspects(self.run.number):
             self._progress("settle", 0, None)
-            self.clock.sleep(self.pair.settle_us / 1e6)
+            ends_us = self.clock.elapsed_us() + self.pair.settle_us
+            while (left_us := ends_us - self.clock.elapsed_us()) > 0:
+                self._stop()
+                self.clock.sleep(min(left_us / 1e6, SETTLE_SLICE_S))
 
     @property
     def _planner(self) -> Planner:

@@ -195,6 +195,6 @@ def _amount(pair: Pair, fields: Mapping[str, Field], name: str) -> Field:
     if found.kind.name not in ("decimal", "integer"):
         raise SchemaError(
             f"pair {pair.name}: totals name {name}, which is {found.kind} and can't be added up exactly.",
-            hint=f'Declare its kind: columns = {{ {name} = "decimal" }} at both sides, or fields = [decimal({name!r})].',
+            hint=f'Declare its kind at both sides: columns = {{ {name} = "decimal" }}.',
         )
     return found

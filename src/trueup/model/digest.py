@@ -38,5 +38,7 @@ class HashSum:
     total: int
 
 
+# What a cell of a sketch checks a hash by: its remainder, which is not linear in XOR.
+CHECK_MODULUS = 1_000_000_007
 # The hash of two live sides of unlike systems: so many leading hex digits of `digest_of` key and fields.
 CANONICAL_DIGITS = 15

@@ -71,12 +71,17 @@ class Entry:
         """The end of a chain whose last entry this is."""
         return Head(self.number, self.digest)
 
+    @property
+    def holds(self) -> bool:
+        """Whether it is as it was written, as far as it alone can tell."""
+        return self.seal() == self.digest
+
     def seal(self) -> str:
         """What the digest must be: SHA-256 over the parts in order, each as its length in bytes, `:`, the bytes."""
         fact = self.fact
         parts = FORM, str(self.number), fact.kind, fact.pair, fact.about, str(self.at_us), fact.body, self.previous
-        framed = b"".join(b"%d:%s" % (len(part), part) for part in (each.encode("utf-8", "replace") for each in parts))
-        return hashlib.sha256(framed).hexdigest()
+        encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+        return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in encoded)).hexdigest()
 
 
 def append(head: Head, fact: Fact, at_us: int) -> Entry:
@@ -171,8 +176,19 @@ def verify(entries: Iterable[Entry], kept: Head | None = None, anchors: Sequence
             found.anchored = entry.number
         if entry.number >= found.head.number:
             found.head = entry.head
-    found.findings += _after(found.head, kept, known)
+    found.findings += _unseen(found.head, known)
+    found.findings += [] if kept is None else ends_as(found.head, kept)
     return found
+
+
+def ends_as(last: Head, kept: Head) -> list[Finding]:
+    """What is wrong with the end of a chain, by what its store holds for the end."""
+    if kept.number > last.number:
+        return [Finding(kept.number, "missing", f"{_numbers(last.number + 1, kept.number)} missing, at the end")]
+    if kept != last:
+        said = f"the chain ends with entry {last.number}, and not as the store's own note of the end has it"
+        return [Finding(last.number, "altered", said)]
+    return []
 
 
 def _link(last: Head, entry: Entry) -> Iterator[Finding]:
@@ -186,7 +202,7 @@ def _link(last: Head, entry: Entry) -> Iterator[Finding]:
     elif entry.previous != last.digest:
         before = f"entry {last.number}" if last.number else "the beginning"
         yield Finding(number, "unlinked", f"entry {number} was not written behind {before} as it is now")
-    if entry.seal() != entry.digest:
+    if not entry.holds:
         yield Finding(number, "altered", f"entry {number} is not as it was written")
 
 
@@ -196,19 +212,16 @@ def _not_as_anchored(number: int, vouched: set[str]) -> Finding:
     return Finding(number, "rewritten", f"entry {number} is not the one that was anchored: it was rewritten, or before")
 
 
-def _after(last: Head, kept: Head | None, unseen: Mapping[int, set[str]]) -> Iterator[Finding]:
-    """What is wrong with the end. unseen: anchors of entries that did not come."""
-    ends = max([*unseen, 0 if kept is None else kept.number])
-    if ends > last.number:
-        yield Finding(last.number + 1, "missing", f"{_numbers(last.number + 1, ends)} missing, at the end")
-    elif kept is not None and kept != last:
-        said = f"the store's own note of the end says entry {kept.number}"
-        yield Finding(last.number, "altered", f"{said}, the chain ends with {last.number}: one of both was changed")
-    for number, vouched in sorted(unseen.items()):
-        if number <= last.number and len(vouched) == 1:
-            yield Finding(number, "missing", f"entry {number} was anchored and is missing")
-        elif len(vouched) > 1:
+def _unseen(last: Head, anchors: Mapping[int, set[str]]) -> Iterator[Finding]:
+    """Anchors of entries that did not come."""
+    for number, vouched in sorted(anchors.items()):
+        if len(vouched) > 1:
             yield _not_as_anchored(number, vouched)
+        elif number > last.number:
+            said = f"{_numbers(last.number + 1, number)} missing: entry {number} was anchored"
+            yield Finding(number, "missing", said)
+        elif number:
+            yield Finding(number, "missing", f"entry {number} was anchored and is missing")
 
 
 def _numbers(first: int, last: int) -> str:

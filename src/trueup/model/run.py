@@ -81,7 +81,9 @@ class Begun:
 def begin(slot: Slot, last: Run | None, run: Run, owner: str, now_us: int, lease_us: int) -> Begun:
     """Judges a run that wants to begin. last: the run that the slot names."""
     under_way = last is not None and last.ended == OPEN
-    if under_way and now_us < slot.lease_until_us:
+    if last is not None and under_way and now_us < slot.lease_until_us:
+        if slot.owner == owner:
+            return Begun(slot, holding(slot, last))  # asked again: the answer was lost
         return Begun(replace(slot, refusals=slot.refusals + 1))
     held = replace(slot, owner=owner, fence=_next(slot.fence, now_us), lease_until_us=now_us + lease_us)
     if last is not None and under_way and last.what == run.what and now_us - last.started_us <= RESUMED_WITHIN_US:

@@ -159,9 +159,10 @@ class Snapshot(Protocol):
         """Hashes of the keys from `first` to `last`, both included, in key order; None where they are more."""
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
-        """One table of cells for each size: t (which), c (cell), n (records), k and h (XOR of their keys and hashes).
+        """One table of cells for each size: t (which), c (cell), n (records), k, h and q (XOR of keys, hashes, checks).
 
-        A record's cell is the lower 62 bits of its hash modulo the size. None where a record can't be hashed.
+        Of the lower 62 bits of a record's hash, its cell is the remainder by the size, and its check that by
+        CHECK_MODULUS. None where a record can't be hashed.
         """
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:

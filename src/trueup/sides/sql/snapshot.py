@@ -102,11 +102,11 @@ class SqlSnapshot:
     def segments(self, function: str, origin: int, bits: int) -> dict[int, HashSum | None]:
         """Count and hash sum of each segment in one statement."""
         key = whole_number_key(self._of)
-        segment = f"({self._hasher.wide.format(key)} - ({origin})) >> {bits}"
+        segment = f"({self._hasher.wide.format(key)} - {self._of.dialect.mark}) >> {bits}"
         sql = self._hasher.segments(self._of, segment, self._known[function])
         return {
             int(number): None if int(without) or total is None else HashSum(int(count), int(total))
-            for number, count, without, total in self._all(sql)
+            for number, count, without, total in self._all(sql, (origin,))
         }
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
@@ -139,8 +139,9 @@ class SqlSnapshot:
         rows = [tuple(map(_int, row)) for row in self._all(sql)]
         if any(row[2] != row[3] for row in rows):
             return None
-        columns = list(zip(*rows, strict=True)) or [()] * 6
-        return pa.table({name: columns[at] for name, at in (("t", 0), ("c", 1), ("n", 2), ("k", 4), ("h", 5))})
+        which, cells, counts, _, keys, hashes, checks = list(zip(*rows, strict=True)) or [()] * 7
+        columns = {"t": which, "c": cells, "n": counts, "k": keys, "h": hashes, "q": checks}
+        return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """By the engine's own lists or arrays of keys, else one key after the other."""
@@ -208,10 +209,10 @@ class SqlSnapshot:
     def _one(self, sql: str) -> Any:
         return self._all(sql)[0]
 
-    def _all(self, sql: str) -> Sequence[Any]:
+    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> Sequence[Any]:
         self._note(sql)
         with self._borrowed() as connection:
-            return connection.exec_driver_sql(sql).all()
+            return connection.exec_driver_sql(sql, values or None).all()
 
     def _note(self, sql: str) -> None:
         self._statements.setdefault(sql.replace("%%", "%"))

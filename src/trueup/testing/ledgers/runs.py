@@ -150,9 +150,7 @@ class RunContract:
         assert not archive.close_run(replace(dead, ended="done", ended_us=5), {"orders": 1})
         assert archive.cursor("orders") is None
 
-    def test_a_run_that_is_too_old_is_not_gone_on_with(
-        self, archive: Archive, clock: ManualClock
-    ) -> None:
+    def test_a_run_that_is_too_old_is_not_gone_on_with(self, archive: Archive, clock: ManualClock) -> None:
         old = begin(archive)
         clock.advance(RESUMED_WITHIN_US / 1e6 + 1)
         new = begin(archive, replace(RUN, started_us=clock.now_us()), "b")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from trueup.engine.options import RunOptions
+from trueup.engine.run import RUN_LEASE_US
 from trueup.model.digest import digest_of
 from trueup.model.kinds import Kind
 from trueup.model.record import key_text
@@ -241,9 +242,12 @@ class World:
     def _compare(self) -> None:
         adopted = self.ledger.settled(PAIR) or self.scene.kind == "unreadable"
         for options in [RunOptions()] if adopted else [RunOptions(adopt=True), RunOptions()]:
-            self.scheduler.now_us += 2_000_000 * self.scene.settle_s
-            self.run(options, "final")
-            self.go_on()
+            before = self.runs
+            while self.runs == before and not self.broken:
+                self.scheduler.now_us += 2_000_000 * self.scene.settle_s
+                self.run(options, "final")
+                self.go_on()
+                self.scheduler.now_us += RUN_LEASE_US  # the slot of a run whose host died is free after its lease
 
     def _judge(self) -> None:
         if self.scene.kind == "unreadable":

@@ -117,7 +117,7 @@ class Hasher(ABC):
         return f"SELECT {segment}, {function.sums} {of.from_where()} GROUP BY 1"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
-        """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, XOR of hashes."""
+        """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, hashes and checks."""
         return None
 
     @abstractmethod

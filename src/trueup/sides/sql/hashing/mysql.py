@@ -1,7 +1,7 @@
 """MySQL and MariaDB: MD5 of texts; rows packed on the server by GROUP_CONCAT.
 
-There is no hash of rows here but MD5, so the native function differs from the canonical one only in which text of a
-column it takes: the reader's, which every column has.
+There is no hash of rows here but MD5, so the native function differs from the canonical one only in which text it
+takes of a column that has no canonical one: the reader's.
 """
 
 from __future__ import annotations
@@ -39,11 +39,19 @@ _KEYS_AT_ONCE: Final = 2_000
 _ROW_BYTES_MAX: Final = 256 << 10
 _PACKED_BYTES_MAX: Final = 1 << 30
 _FRAME: Final = "CONCAT(OCTET_LENGTH({0}), ':', {0})"
+_UTF8: Final = """
+SELECT column_name FROM information_schema.columns
+WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s AND character_set_name = 'utf8mb4'
+"""
 _DAYS: Final = ("date", "datetime", "timestamp")
 
 
 class MySQL(Hasher):
     """MySQL and MariaDB."""
+
+    def __init__(self) -> None:
+        # Columns, quoted, that need no conversion: it costs as much as the hash.
+        self._utf8: frozenset[str] = frozenset()
 
     def begin(self, connection: sa.Connection) -> str:
         """What one connection sees can't be shown to another."""
@@ -57,11 +65,19 @@ class MySQL(Hasher):
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """The canonical one where every column allows it; the reader's texts for two of this family."""
         columns = hashed_columns(of)
-        read = [Text(_binary(of.dialect.reading(known.stored, field.kind).sql)) for field, known in columns]
+        table = of.inspected.table
+        found_utf8 = connection.exec_driver_sql(_UTF8, (table.schema, table.name)).scalars()
+        self._utf8 = frozenset(map(of.dialect.quoted, found_utf8))
+        texts = [self.text(of, *each) for each in columns]
+        read = [
+            text or Text(_plain(of.dialect.reading(known.stored, field.kind).sql))
+            for text, (field, known) in zip(texts, columns, strict=True)
+        ]
+        parts = [[*read_as(*each), text is None] for text, each in zip(texts, columns, strict=True)]
         native = framed(read, _FRAME)
         assert native is not None
-        found = [_function(named("mysql", of, [read_as(*each) for each in columns]), of, *native)]
-        if made := framed([self.text(of, *each) for each in columns], _FRAME):
+        found = [_function(named("mysql", of, parts), of, *native)]
+        if made := framed(texts, _FRAME):
             found.append(_function(CANONICAL, of, *made))
         return found
 
@@ -70,14 +86,16 @@ class MySQL(Hasher):
         name, base, asked = of.dialect.quoted(field.source), known.stored.base, field.kind
         stored = known.stored.kind
         if base in _DAYS:
-            return _day(name, field, known, null_zero=of.zero_null) if _asked_as_day(field, known) else None
+            return _day(name, field, known) if _asked_as_day(field, known) else None
         if known.kind != stored:
             return None
         match asked.name, stored.name:
             case ("text" | "enum", "text" | "enum") if base not in ("set", "inet4", "inet6") and _is_text(base):
-                return Text(_binary(f"CONVERT({name} USING utf8mb4)"))
+                utf8 = name in self._utf8
+                return Text(f"{name} COLLATE utf8mb4_bin" if utf8 else _plain(name))
             case ("integer" | "decimal" | "text" | "enum", "integer"):
-                return Text(f"CAST({name} + 0 AS CHAR)")
+                padded = "zerofill" in known.stored.declared or base in ("bit", "year")
+                return Text(f"CAST({name} + 0 AS CHAR)" if padded else f"CAST({name} AS CHAR)")
             case ("boolean", "integer"):
                 return Text(f"CASE {name} + 0 WHEN 0 THEN 'false' WHEN 1 THEN 'true' END", f"{name} + 0 NOT IN (0, 1)")
             case ("decimal" | "text" | "enum", "decimal"):
@@ -87,7 +105,8 @@ class MySQL(Hasher):
             case ("uuid" | "text" | "enum", "uuid"):
                 return Text(f"LOWER(CAST({name} AS CHAR))")
             case ("time" | "text" | "enum", "time"):
-                return Text(_fraction(f"CAST({name} AS CHAR)"))
+                text = f"CAST({name} AS CHAR)"
+                return Text(_fraction(text) if "(" in known.stored.declared else text)
         return None
 
     def pack(
@@ -130,15 +149,18 @@ class MySQL(Hasher):
 
 def _function(name: str, of: Selection, parts: Sequence[str], unless: str) -> Function:
     row = f"CAST(CONV(LEFT(MD5(CONCAT({', '.join(parts)})), 15), 16, 10) AS SIGNED)"
-    longest = [known.stored.bytes_max for _, known in hashed_columns(of)]
-    if None in longest or sum(3 * each for each in longest if each) > _ROW_BYTES_MAX:
+    known = [column.stored for _, column in hashed_columns(of)]
+    longest = [_ROW_BYTES_MAX if each.bytes_max is None else 3 * each.bytes_max for each in known]
+    if sum(longest) >= _ROW_BYTES_MAX:
         # A row longer than a packet may be has no digest.
-        unless = f"{unless} OR {row} IS NULL" if unless else f"{row} IS NULL"
+        sizes = " + ".join(f"COALESCE(OCTET_LENGTH({of.dialect.quoted(each.name)}), 0)" for each in known)
+        unless = f"{f'{unless} OR ' if unless else ''}{sizes} > @@max_allowed_packet DIV 16"
     return Function(name, row, unless)
 
 
-def _binary(sql: str) -> str:
-    return f"CAST(CONVERT({sql} USING utf8mb4) AS BINARY)"
+def _plain(sql: str) -> str:
+    """Text that is compared by its bytes in UTF-8; the explicit collation ends disputes between columns."""
+    return f"CONVERT({sql} USING utf8mb4) COLLATE utf8mb4_bin"
 
 
 def _is_text(base: str) -> bool:
@@ -154,8 +176,7 @@ def _decimal(name: str, scale: int) -> str:
 
 def _fraction(text: str) -> str:
     """Without trailing zeros of a fraction."""
-    trimmed = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
-    return f"CASE WHEN LOCATE('.', {text}) > 0 THEN {trimmed} ELSE {text} END"
+    return f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))"
 
 
 def _asked_as_day(field: Field, known: Known) -> bool:
@@ -167,19 +188,20 @@ def _asked_as_day(field: Field, known: Known) -> bool:
     return asked.name == "timestamp" and (asked.aware == stored.aware or str(known.zone) == "UTC")
 
 
-def _day(name: str, field: Field, known: Known, *, null_zero: bool) -> Text:
-    zero = f"MONTH({name}) = 0 OR DAYOFMONTH({name}) = 0"
-    far = f"YEAR({name}) = 0"
+def _day(name: str, field: Field, known: Known) -> Text:
+    """The server's text of a date or time, with a T for the blank. What is no day has no hash."""
     stored, asked = known.stored.kind, field.kind
+    unless = f"{name} < '0001-01-01' OR MONTH({name}) = 0 OR DAYOFMONTH({name}) = 0"
     if asked.name == "date" or (asked.name in TEXTUAL and stored.name == "date"):
-        sql = f"CAST({name} AS CHAR)"
+        return Text(f"CAST({name} AS CHAR)", unless)
+    aware = asked.aware if asked.name == "timestamp" else stored.aware
+    if stored.name == "date":
+        wall = f"CONCAT({name}, 'T00:00:00')"
     else:
-        wall = f"CAST(CAST({name} AS DATETIME) AS CHAR)" if stored.name == "date" else f"CAST({name} AS CHAR)"
-        aware = asked.aware if asked.name == "timestamp" else stored.aware
-        sql = f"CONCAT(REPLACE({_fraction(wall)}, ' ', 'T'), '{'Z' if aware else ''}')"
-    if null_zero:
-        return Text(f"CASE WHEN {zero} THEN NULL ELSE {sql} END", f"NOT ({zero}) AND {far}")
-    return Text(sql, f"{zero} OR {far}")
+        wall = f"INSERT({name}, 11, 1, 'T')"
+        if "(" in known.stored.declared:
+            wall = f"IF(MICROSECOND({name}) = 0, LEFT({wall}, 19), TRIM(TRAILING '0' FROM {wall}))"
+    return Text(f"CONCAT({wall}, 'Z')" if aware else wall, unless)
 
 
 def _csv(name: str, column: Packed) -> str:
