@@ -17,7 +17,7 @@ from uuid import uuid4
 from trueup.model.budget import Limit, System
 from trueup.model.health import SLICES
 from trueup.ports import Budgets
-from trueup.project import open_store
+from trueup.stores import open_store
 from trueup.testing.clock import ManualClock
 
 # Limits that are never met, whose slices are all in use.

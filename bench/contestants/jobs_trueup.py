@@ -26,10 +26,10 @@ import psycopg
 from jobs_roles import BATCH, Engine, Entered, main, record
 
 import trueup
+from trueup.bound import BoundPair
 from trueup.model.change import Change, Origin
 from trueup.model.record import Projection
 from trueup.ports import Write, Written
-from trueup.project import BoundPair
 from trueup.stores.sql.sqlite import SqliteFile
 
 THREADS = 16

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Final
 
+from trueup.bound import BoundPair
 from trueup.model.case import HELD, UNLIKE
 from trueup.model.plan import ItemState
 from trueup.model.record import key_parts
 from trueup.model.row import Row
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 
 from .databases import COLUMNS, ERP, GONE, SHOP, Database, Places
 from .life import RANK, Life

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from chaos_worker import Plan
 
+from trueup.bound import BoundPair
 from trueup.model.row import State
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 
 REPLICA = """
     CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, row_version INTEGER NOT NULL DEFAULT 0);

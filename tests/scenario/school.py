@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.project import BoundPair, Project
+from trueup.bound import BoundPair
+from trueup.project import Project
 from trueup.sides.memory import Memory
 from trueup.testing.clock import ManualClock
 

@@ -31,8 +31,9 @@ from chaos import (
 from chaos_worker import LEASE_S, Plan, declare
 
 from school import School
+from trueup.bound import BoundPair
 from trueup.model.presence import SILENT_US, Presence
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 
 pytestmark = pytest.mark.slow
 

@@ -22,12 +22,13 @@ from starlette.testclient import TestClient
 
 from school import person
 from services import restartable_postgres
+from trueup.bound import BoundPair
 from trueup.errors import StateError, TrueupError
 from trueup.events.signature import Style
 from trueup.events.webhook import Source
 from trueup.model.event import Event
 from trueup.model.row import State
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 from trueup.sides.memory import Memory
 from trueup.stores.sql.postgresql import PostgresqlStore
 from trueup.stores.sql.sqlite import SqliteFile

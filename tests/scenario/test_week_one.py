@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from trueup import Reject
+from trueup.bound import BoundPair
 from trueup.errors import ConfigError
 from trueup.model.change import Outcome
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 from trueup.sides.memory import Memory
 from trueup.testing.clock import ManualClock
 

@@ -130,7 +130,7 @@ def late_write() -> Trace:
     trace, frozen, other = frozen_between_check_and_write("none")
     trace.offer(trace.change())
     trace.go(other)
-    trace.go(frozen, before="ledger.claim")
+    trace.go(frozen, before="ledger.due")
     assert trace.held() == "n2"
     return trace
 
@@ -157,7 +157,7 @@ def test_a_holder_frozen_past_its_lease_wakes_after_a_newer_write(kind: Any) -> 
     trace, frozen, other = frozen_between_check_and_write(kind)
     trace.offer(trace.change())
     trace.go(other)
-    trace.go(frozen, before="ledger.claim")
+    trace.go(frozen, before="ledger.due")
     stale = kind in ("none", "unreadable")
     assert trace.held() == ("n2" if stale else "n3")
     assert trace.cases == {}  # whoever has lost the lease asks nobody about what it found
@@ -179,7 +179,7 @@ def test_a_b_a_while_a_holder_is_frozen(kind: Any) -> None:
     trace.offer(trace.nature.ingest.records.change_of(row, deleted=False, origin=0))  # type: ignore[arg-type]
     trace.go(other)
     assert trace.held() == before
-    trace.go(frozen, before="ledger.claim")
+    trace.go(frozen, before="ledger.due")
     assert trace.held() == (before if kind == "opaque" else "n2")
     trace.go(other)
     assert trace.held() == before

@@ -15,8 +15,8 @@ from trueup.model.duration import duration_text
 from trueup.ports import ExaminableSide
 
 if TYPE_CHECKING:
+    from trueup.bound import BoundPair
     from trueup.ports import Description, Side
-    from trueup.project import BoundPair
 
 Level = Literal["good", "change", "fails"]
 _SKEW_US: Final = 2_000_000

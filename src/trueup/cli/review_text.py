@@ -15,10 +15,11 @@ from trueup.model.plan import ItemState
 from trueup.model.record import key_parts
 
 if TYPE_CHECKING:
+    from trueup.bound import BoundPair
     from trueup.engine.review import Answer, Preview
     from trueup.model.acceptance import Acceptance
     from trueup.model.row import Row
-    from trueup.project import BoundPair, Project
+    from trueup.project import Project
 
 DAY_US: Final = 86_400_000_000
 BUCKETS: Final = (("younger than a day", DAY_US), ("1 to 7 days", 7 * DAY_US), ("older than 7 days", 2**62))

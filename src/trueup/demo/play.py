@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from trueup.bound import BoundPair
 from trueup.cli import report_text
 from trueup.cli.main import main
 from trueup.demo import flights
@@ -23,7 +24,7 @@ from trueup.demo.inject import WHERE, Injector, Key
 from trueup.engine.report import Report
 from trueup.model.change import Outcome
 from trueup.model.record import key_text
-from trueup.project import BoundPair, Project
+from trueup.project import Project
 from trueup.sides.sql import Sql
 
 SEED = 20130101

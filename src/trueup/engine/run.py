@@ -19,9 +19,9 @@ from trueup.engine.confirm import Confirmed
 from trueup.engine.evidence import READ, fact_of_run, note_inputs, said_of
 from trueup.engine.options import RunOptions
 from trueup.engine.plan import Planner
-from trueup.engine.presence import alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report
+from trueup.engine.seeing import see_done
 from trueup.engine.totals import read_by
 from trueup.engine.windows import Chosen, Windowing
 from trueup.engine.worker import Worker
@@ -32,9 +32,7 @@ from trueup.model.evidence import Fact
 from trueup.model.run import CHANGED, DONE, FAILED, Run
 from trueup.ports import Archive, Clock, Ledger, Runs, Side
 
-PATIENCE_US: Final = 30_000_000
 RUN_LEASE_US: Final = 60_000_000
-OTHERS_POLL_S: Final = 0.2
 SETTLE_SLICE_S: Final = 1.0
 ERROR_CHARACTERS_MAX: Final = 500
 
@@ -357,36 +355,15 @@ class Reconciliation:
         return moved
 
     def _work(self) -> None:
-        """Works what this run offered, to the end, unless that is left to others."""
+        """Sees what this run offered done, unless that is left to others."""
         if self.quiet or self.options.enqueue:
             return
-        if self._attended() and self._wait_for_workers():
-            return
         with self._timed("repair"):
-            ends = self.worker.drain(PATIENCE_US, lambda done: self._progress("repair", done.total(), None))
+            ends = see_done(
+                self.pair.name, self.ledger, self.archive, self.clock, self.worker, self._stop,
+                lambda done: self._progress("repair", done, None),
+            )  # fmt: skip
         self.report.counts.update({f"jobs_{result}": number for result, number in ends.items()})
-
-    def _attended(self) -> bool:
-        return bool(alive(self.archive, self.ledger.now_us(), self.pair.name))
-
-    def _wait_for_workers(self) -> bool:
-        """Until the workers that live have done what waits, as long as they get on with it.
-
-        Answers False where they are dead after all: one that was killed seems alive until it has missed its beats.
-        """
-        name = self.pair.name
-        left, patience_us = self.ledger.counts(name).get("pending", 0), self.clock.elapsed_us() + PATIENCE_US
-        while left and self.clock.elapsed_us() < patience_us:
-            self._stop()
-            if not self._attended():
-                return False
-            self.clock.sleep(OTHERS_POLL_S)
-            now_left = self.ledger.counts(name).get("pending", 0)
-            if now_left < left:
-                patience_us = self.clock.elapsed_us() + PATIENCE_US
-            left = now_left
-            self._progress("repair", 0, None)
-        return True
 
     def _count_what_is_left(self) -> None:
         counts, name = self.report.counts, self.pair.name

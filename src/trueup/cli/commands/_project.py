@@ -12,7 +12,8 @@ import typer
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trueup.project import BoundPair, Project
+    from trueup.bound import BoundPair
+    from trueup.project import Project
 
 Pair = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name in the project.")]
 SomePairs = Annotated[str, typer.Argument(metavar="PAIR", help="The pair's name, or a pattern such as 'orders@*'.")]

@@ -12,9 +12,10 @@ from trueup.model.names import client_of
 from trueup.model.outcome import HandlerOutcome
 
 if TYPE_CHECKING:
+    from trueup.bound import BoundPair
     from trueup.cli.terminal import Progress
     from trueup.engine.report import Report
-    from trueup.project import BoundPair, Project
+    from trueup.project import Project
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from trueup.bound import BoundPair
     from trueup.model.evidence import Entry, Head
     from trueup.ports import Side
-    from trueup.project import BoundPair, Project
+    from trueup.project import Project
 
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The entry's number, as the list shows it.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="Entries to list; 0 for all.")]

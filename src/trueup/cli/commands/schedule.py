@@ -14,7 +14,8 @@ from trueup.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trueup.project import BoundPair, Project
+    from trueup.bound import BoundPair
+    from trueup.project import Project
 
 
 class What(enum.StrEnum):

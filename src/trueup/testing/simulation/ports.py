@@ -237,7 +237,7 @@ class LedgerPort:
 
     def due(self, pairs: Sequence[str]) -> list[str]:
         """See the port."""
-        return self._world.ledger.due(pairs)
+        return self._wire.call("ledger.due", lambda: self._world.ledger.due(pairs))
 
     def next_due_us(self, pairs: Sequence[str]) -> int | None:
         """See the port."""

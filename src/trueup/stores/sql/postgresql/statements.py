@@ -26,9 +26,10 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         schema = schema.replace("%", "%%")  # as the driver writes it beside its placeholders
-        row, history = f"{schema}.trueup_row", f"{schema}.trueup_history"
-        delivery, pair = f"{schema}.trueup_delivery", f"{schema}.trueup_pair"
+        row, pair = f"{schema}.trueup_row", f"{schema}.trueup_pair"
         self.row = row
+        self._about_history(row, f"{schema}.trueup_history")
+        self._about_deliveries(f"{schema}.trueup_delivery")
         # Everybody locks in the order of the keys, so nobody waits for a transaction that waits for him.
         self.load = f"SELECT {_ROW} FROM {row} r WHERE pair = %s AND key = ANY (%s::text[]) ORDER BY key FOR UPDATE"
         self.rows = f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
@@ -54,30 +55,6 @@ class Statements:
         self.settle = f"INSERT INTO {pair} VALUES (%s, true) ON CONFLICT (pair) DO UPDATE SET settled = true"
         sequence = f"{schema}.trueup_record".replace("'", "''")
         self.numbers = f"SELECT nextval('{sequence}') FROM generate_series(1, %s)"
-        self.note = f"""
-            INSERT INTO {history} (record, at, what, detail)
-            SELECT record, %s, what, detail FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS n(record, what, detail)
-        """
-        # Of a record with few entries the inner query finds none, so nothing is deleted.
-        self.prune_records = f"""
-            DELETE FROM {history} h USING unnest(%s::bigint[]) AS asked(record)
-            CROSS JOIN LATERAL (
-                SELECT number FROM {history} WHERE record = asked.record
-                ORDER BY number DESC LIMIT 1 OFFSET {ENTRIES_KEPT}) last
-            WHERE h.record = asked.record AND h.number <= last.number
-        """
-        self.prune_older = f"""
-            DELETE FROM {history} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {history} WHERE at < %s LIMIT {PRUNE_BATCH}))
-        """
-        self.history = f"""
-            SELECT at, what, detail FROM {history}
-            WHERE record = (SELECT id FROM {row} WHERE pair = %s AND key = %s) ORDER BY number DESC LIMIT %s
-        """
-        self.first = f"""
-            INSERT INTO {delivery} SELECT delivery, %s FROM unnest(%s::text[]) AS d(delivery)
-            ON CONFLICT (delivery) DO NOTHING RETURNING delivery
-        """
-        self.forget = f"DELETE FROM {delivery} WHERE at <= %s"
         self.scan = {
             "all": f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key > %s ORDER BY key LIMIT %s",
             "parked": f"""
@@ -107,6 +84,34 @@ class Statements:
                 WHERE r.pair = of.pair AND r.priority = priority AND r.ready_at IS NOT NULL
                 ORDER BY r.ready_at LIMIT 1) found
         """
+
+    def _about_history(self, row: str, history: str) -> None:
+        self.note = f"""
+            INSERT INTO {history} (record, at, what, detail)
+            SELECT record, %s, what, detail FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS n(record, what, detail)
+        """
+        # Of a record with few entries the inner query finds none, so nothing is deleted.
+        self.prune_records = f"""
+            DELETE FROM {history} h USING unnest(%s::bigint[]) AS asked(record)
+            CROSS JOIN LATERAL (
+                SELECT number FROM {history} WHERE record = asked.record
+                ORDER BY number DESC LIMIT 1 OFFSET {ENTRIES_KEPT}) last
+            WHERE h.record = asked.record AND h.number <= last.number
+        """
+        self.prune_older = f"""
+            DELETE FROM {history} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {history} WHERE at < %s LIMIT {PRUNE_BATCH}))
+        """
+        self.history = f"""
+            SELECT at, what, detail FROM {history}
+            WHERE record = (SELECT id FROM {row} WHERE pair = %s AND key = %s) ORDER BY number DESC LIMIT %s
+        """
+
+    def _about_deliveries(self, delivery: str) -> None:
+        self.first = f"""
+            INSERT INTO {delivery} SELECT delivery, %s FROM unnest(%s::text[]) AS d(delivery)
+            ON CONFLICT (delivery) DO NOTHING RETURNING delivery
+        """
+        self.forget = f"DELETE FROM {delivery} WHERE at <= %s"
 
 
 @lru_cache(maxsize=1_024)
