@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# The school's clock, and what all benchmarks share, are found as the scripts beside this package find them.
+# What all benchmarks share is found as the scripts beside this package find them.
 sys.path.append(str(Path(__file__).parents[1]))

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from school.clock import VirtualTime
-
+from .clock import VirtualTime
 from .databases import BACKUP, COLUMNS, ERP, SHOP, STRANGER, Places
 from .sides import Erp
 

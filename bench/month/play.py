@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from school.clock import VirtualTime
 from trueup.errors import DecisionRefused
 from trueup.model.case import HELD, REGRESSED, Case
 from trueup.model.change import Origin
 from trueup.project import Project
 
+from .clock import VirtualTime
 from .databases import Places
 from .life import DAY_S, HOUR_S, Life, Plan
 from .referee import judged

@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from school.clock import VirtualTime
 from trueup.errors import Unreachable
 from trueup.model.record import Found, Projection
 from trueup.ports import EVERYTHING, Scope, Write, Written
 from trueup.sides.sql import Sql
 
+from .clock import VirtualTime
 from .databases import ERP, SHOP, Database
 
 HINT: Final = "It is back later."

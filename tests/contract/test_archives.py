@@ -83,7 +83,7 @@ url, owner, lease_us = sys.argv[1], sys.argv[2], int(sys.argv[3])
 archive = open_store(url)[1]
 for line in sys.stdin:
     if line == "begin\\n":
-        run = archive.begin_run(Run("orders", "run", 1), owner, lease_us)
+        run = archive.begin_run(Run("orders", "run", time.time_ns() // 1_000), owner, lease_us)
         print(*("refused",) if run is None else (run.number, run.fence, *run.done), flush=True)
     elif line == "save\\n":
         print(archive.save_run(replace(run, done=(*run.done, owner))), flush=True)

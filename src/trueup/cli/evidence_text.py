@@ -126,7 +126,8 @@ def as_json(entry: Entry) -> dict[str, Any]:
     fact = entry.fact
     return {
         "number": entry.number, "kind": fact.kind, "pair": fact.pair, "about": fact.about, "at_us": entry.at_us,
-        "body": fact.read() if entry.holds else fact.body, "holds": entry.holds, "previous": entry.previous, "digest": entry.digest,
+        "body": fact.read() if entry.holds else fact.body, "previous": entry.previous, "digest": entry.digest,
+        "holds": entry.holds,
     }  # fmt: skip
 
 

@@ -232,8 +232,7 @@ class Comparing:
         stored = 0
         newest: list[int] = []
         for batch in found.agreements():
-            for agreed in batch:
-                roots.add(agreed.key, agreed.left, agreed.right)
+            roots.add_agreed(batch)
             for at in range(0, len(batch), BASELINE_BATCH):
                 items = [self._ancestor(agreed, since_us) for agreed in batch[at : at + BASELINE_BATCH]]
                 stored += self._ledger.baseline(self.pair.name, items)

@@ -117,8 +117,7 @@ def _compared(records: Records, body: Mapping[str, Any], memory_mb: int) -> tupl
         with compare(left, right, records.plan, strategy="rows", memory_mb=memory_mb) as found:
             counts.update({name: getattr(found.counts, name) for name in SEEN})
             for batch in found.agreements():
-                for agreed in batch:
-                    roots.add(agreed.key, agreed.left, agreed.right)
+                roots.add_agreed(batch)
             differing(found, records, roots)
         reads += [left.totals.counts, right.totals.counts, roots.counts]
     return counts, read_by(reads)

@@ -197,6 +197,8 @@ class Reconciliation:
             return
         counts, cursor = self.report.counts, sweep.load(self.archive, self.pair.name)
         young = self.pair.replica is None and not self.ledger.settled(self.pair.name)
+        # Asked before the look: what commits meanwhile was running, and is not seen.
+        reached = sweep.complete_until(self.records, self.run.cutoff_us, None)
         if not young:
             counts["changed"] = self._offer(sweep.sweep_changed(self.records, cursor), "changed")
             if cursor.went_back:
@@ -209,7 +211,7 @@ class Reconciliation:
             for _ in sweep.sweep_changed(self.records, cursor):
                 self._stop()
         newest = max((at for at in (cursor.seen, cursor.at) if at is not None), default=None)
-        self._memo["cursor"] = sweep.complete_until(self.records, self.run.cutoff_us, newest)
+        self._memo["cursor"] = newest if reached is None else reached
         self._memo["newest"] = cursor.seen
 
     def _offer(self, batches: Iterator[list[Change]], phase: str) -> int:
@@ -340,15 +342,15 @@ class Reconciliation:
         """Cursors move only in the transaction that closes a run whose every phase is complete."""
         name, memo = self.pair.name, self._memo
         at = memo.get("cursor")
-        if self.options.adopt and self.records.authority.version is not None:
-            at = self.run.cutoff_us if self.records.dated else memo.get(NEWEST)
         if not self.adopted or self.options.dry_run:
             return {}
         moved = dict(memo.get("reached", {}))
+        if self.options.adopt:
+            at = moved.get(past.left_cursor(name))
         if at is None:
             return moved
         moved[name] = at
-        if (newest := memo.get("newest", memo.get(NEWEST))) is not None:
+        if newest := memo.get("newest", memo.get(NEWEST)):  # 0: no version was seen
             moved[sweep.newest_cursor(name)] = newest
         if self.archive.cursor(name) is None and self.pair.replica is None:
             moved[sweep.first_cursor(name)] = at if self.records.dated else at + 1

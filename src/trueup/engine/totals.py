@@ -13,8 +13,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trueup.compare.plan import Plan
+from trueup.compare.result import Agreement
 from trueup.errors import SchemaError, did_you_mean
-from trueup.model.numbers import WIDE, Unfit, decimal_text, to_decimal
+from trueup.model.numbers import WIDE, decimal_text
 from trueup.model.record import Field, Projection
 from trueup.pair import Pair
 
@@ -65,23 +66,17 @@ class Totals:
         self.counts = dict(sums)
 
     def _add(self, batch: pa.RecordBatch, asked: Projection, sums: Counter[str]) -> None:
-        from trueup.model.columns import text_array  # noqa: PLC0415  loads Arrow
-
-        texts = {
-            each.name: text_array(batch.column(at), each)
-            for at, each in enumerate(asked.columns)
-            if each.name in self._absent_when or any(each.name in _names(pair) for pair in self._amounts)
-        }
-        texts = _without(texts, self._absent_when)
+        columns = {each.name: batch.column(at) for at, each in enumerate(asked.columns)}
+        fields = {each.name: each for each in asked.columns}
+        columns = _without(columns, fields, self._absent_when)
         for amount, currency in self._amounts:
-            amounts = texts[amount.name].to_pylist()
-            currencies = [None] * len(amounts) if currency is None else texts[currency.name].to_pylist()
-            for (text, of), times in Counter(zip(amounts, currencies, strict=True)).items():
-                added = None if text is None else _whole(text)
-                if added is not None:
-                    sums[_name(TOTAL, self._role, amount.name, of)] += added * times
-                elif text is not None:
-                    sums[_name(UNADDED, self._role, amount.name, of)] += times
+            names = [amount.name] if currency is None else [amount.name, currency.name]
+            for (text, *of), times in _distinct([columns[name] for name in names], [fields[name] for name in names]):
+                if text is None:
+                    continue
+                added = _whole(text)
+                name = _name(TOTAL if added is not None else UNADDED, self._role, amount.name, *(of or [None]))
+                sums[name] += times if added is None else added * times
 
 
 class Roots:
@@ -93,6 +88,20 @@ class Roots:
     def __init__(self) -> None:
         self._sums = dict.fromkeys(ROLES, 0)
         self._counts = dict.fromkeys(ROLES, 0)
+
+    def add_agreed(self, agreed: Iterable[Agreement]) -> None:
+        """Keys on which both sides agree."""
+        count = both = 0
+        for each in agreed:
+            key, left, right = each.key, each.left, each.right
+            if right == left:
+                both += record_hash(key, left)
+                count += 1
+            else:
+                self.add(key, left, right)
+        for role in ROLES:
+            self._sums[role] += both
+            self._counts[role] += count
 
     def add(self, key: str, authority: str | None, replica: str | None) -> None:
         """A key with the digests of both sides, None where a side lacks it."""
@@ -156,29 +165,41 @@ def _named(read: Mapping[str, int]) -> Iterator[tuple[list[Any], int]]:
         yield json.loads(name), count
 
 
-def _names(fields: tuple[Field, Field | None]) -> list[str]:
-    return [each.name for each in fields if each is not None]
-
-
-def _without(texts: dict[str, Any], states: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """The same without records in one of these states."""
+def _without(columns: dict[str, Any], fields: Mapping[str, Field], states: Mapping[str, tuple[str, ...]]) -> Any:
+    """The same columns without records in one of these states."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
+    from trueup.model.columns import text_array  # noqa: PLC0415
+
     for name, known in states.items():
-        if name in texts:
-            kept = pc.invert(pc.is_in(texts[name], value_set=pa.array(known, pa.string())))
-            texts = {each: array.filter(kept) for each, array in texts.items()}
-    return texts
+        if name in columns:
+            gone = pc.is_in(text_array(columns[name], fields[name]), value_set=pa.array(known, pa.string()))
+            columns = {each: array.filter(pc.invert(gone)) for each, array in columns.items()}
+    return columns
+
+
+def _distinct(columns: list[Any], fields: list[Field]) -> Iterator[tuple[tuple[str | None, ...], int]]:
+    """Each combination of canonical texts in these columns, and in how many records it stands."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from trueup.model.columns import text_array  # noqa: PLC0415
+
+    names = [str(at) for at in range(len(columns))]
+    grouped = pa.table(columns, names).group_by(names, use_threads=False).aggregate([([], "count_all")])
+    texts = [
+        text_array(grouped.column(name).combine_chunks(), field).to_pylist()
+        for name, field in zip(names, fields, strict=True)
+    ]
+    yield from zip(zip(*texts, strict=True), grouped.column("count_all").to_pylist(), strict=True)
 
 
 def _whole(text: str) -> int | None:
-    """An amount as a whole number of the smallest places; None where it is no number, or has more of them."""
+    """A canonical amount as a whole number of the smallest places; None where it is no number, or has more of them."""
+    whole, _, places = text.partition(".")
     try:
-        number = to_decimal(text)
-        scaled = WIDE.scaleb(number, PLACES)
-        return int(scaled) if scaled == scaled.to_integral_value() else None
-    except (Unfit, ValueError, ArithmeticError):
+        return None if len(places) > PLACES else int(whole + places.ljust(PLACES, "0"))
+    except ValueError:
         return None
 
 
