@@ -198,7 +198,8 @@ class JobBatch:
 
         Not where the lease was lost, since what was found may be the next holder's write.
         """
-        if not self.ledger.renew([job.claim], self.pair.lease_us)[0]:
+        self.holding.ask()
+        if not self.holding.holds(job.claim):
             return
         row, digest = job.claim.row, self.records.replica_digest(job.replica)
         confirmed = Confirmed(job.key, drift, Verdict.REVIEW, job.state, job.replica, row.revision, digest)

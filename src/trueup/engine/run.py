@@ -116,7 +116,7 @@ class Reconciliation:
                 hint=f"Wait for it, or see what it does: trueup status {self.pair.name}",
             )
         self.report.number = 0 if self.options.dry_run else run.number
-        self.report.resumed = bool(run.done)
+        self.report.resumed = run.started_us != asked.started_us
         self.report.counts.update(run.counts)
         self._memo |= run.memo
         return run

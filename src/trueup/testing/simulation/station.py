@@ -96,11 +96,11 @@ class Station:
             run = SimulatedRun(
                 self.records, self.ledger, self.archive, self.clock, self.worker(), run_options, self.chance
             )
-            run.perform()
+            report = run.perform()
         except (StateError, SideError, RunStopped, RunUnderWay) as error:
             story.tell(self.host.name, "gives up: {}", error)
         else:
-            self.world.runs += 1
+            self.world.runs += not report.resumed  # what a dead run had seen says nothing of now
             story.tell(self.host.name, "ends")
 
 
