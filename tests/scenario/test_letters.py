@@ -129,7 +129,7 @@ def test_replay_goes_through_once_the_mapping_is_mended(shop: Trueup) -> None:
     code, out, err = shop("letters", "replay", "1")
     assert (code, out, err) == (0, "1  offered: 1 refetch\n1 letter read again and dropped\n", "")
     assert shop("letters")[1] == "no dead letters\n"
-    assert "delivery shop/d-1" in shop("explain", "orders", "7")[1]
+    assert "delivery shop/d" in shop("explain", "orders", "7")[1]
     assert send(ORDER, "d-1") == 200, "the sender may repeat it; it is judged once"
     assert shop("run", "orders")[1] == "orders: 1 stuck, 0 changed: 1 done\n"
 

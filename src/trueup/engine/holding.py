@@ -52,7 +52,11 @@ class Holding:
         """Whether a write may start; asks the store where its last answer is no longer fresh."""
         if self._clock.elapsed_us() - self._asked_us > self._fresh_us:
             self.ask()
-        return claim.change.key not in self._lost
+        return not self.lost(claim)
+
+    def lost(self, claim: Claim) -> bool:
+        """Whether the store has said that this lease is gone; nobody is asked."""
+        return claim.change.key in self._lost
 
     def check(self, claim: Claim) -> None:
         """Raises LeaseLost where the record may be somebody else's by now."""

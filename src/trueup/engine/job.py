@@ -255,7 +255,12 @@ class JobBatch:
         """Records each intent that the claim could not, then drops the jobs whose lease is lost."""
         unsaid = [job for job in jobs if not job.state.absent and not _intended(job)]
         self.holding.intend([(job.claim, job.state.digest or "") for job in unsaid])
-        return [job for job in jobs if self.holding.holds(job.claim)]
+        return self._held(jobs)
+
+    def _held(self, jobs: Sequence[Job]) -> list[Job]:
+        held = [job for job in jobs if self.holding.holds(job.claim)]
+        # To ask about the last of them may have taken long, and the answer is about all.
+        return [job for job in held if not self.holding.lost(job.claim)]
 
     # ── handlers ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -270,7 +275,7 @@ class JobBatch:
                 break
             group = self._next_group(waiting)
             waiting = waiting[len(group) :]
-            held = [job for job in group if self.holding.holds(job.claim)]
+            held = self._held(group)
             try:
                 performed += self._call(held)
             except LeaseLost:
