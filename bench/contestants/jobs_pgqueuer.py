@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import asyncpg  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import uvloop
+import uvloop  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from jobs_roles import Engine, Entered, main
 from pgqueuer.db import AsyncpgDriver  # type: ignore[import-not-found, unused-ignore]
 from pgqueuer.qm import QueueManager  # type: ignore[import-not-found, unused-ignore]

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 from school import School, key, person
-
 from trueup.model.change import Outcome
 from trueup.project import Project
 from trueup.sides.memory import Memory

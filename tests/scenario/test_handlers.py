@@ -6,8 +6,8 @@ import asyncio
 import threading
 
 import pytest
-from school import School, key, person
 
+from school import School, key, person
 from trueup import RateLimited, Reject, Retry, context
 from trueup.errors import HandlerError, LeaseLost, Unreachable
 from trueup.project import Project

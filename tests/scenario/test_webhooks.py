@@ -19,9 +19,9 @@ import pytest
 import uvicorn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from school import School, key, person
 from starlette.testclient import TestClient
 
+from school import School, key, person
 from trueup.errors import ConfigError, StateError, Unreachable
 from trueup.events.signature import Style
 from trueup.events.webhook import Event, Source

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from school import School, key, person
-
 from trueup.project import Project
 from trueup.sides.memory import Memory
 from trueup.testing.clock import ManualClock
