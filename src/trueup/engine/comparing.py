@@ -152,9 +152,8 @@ class Comparing:
             sides.append((side.describe().rows or 0, side, asked))
         rows, fuller, asked = max(sides, key=lambda each: each[0])
         pieces = min(PIECES_MAX, -(-rows // PIECE_ROWS))
-        if pieces < 2 or not all(side.cut(asked, 2) for _, side, asked in sides):
-            return []
-        return fuller.cut(asked, pieces)
+        bounds = fuller.cut(asked, pieces) if pieces > 1 else []
+        return bounds if bounds and all(side.cut(of, 2) for _, side, of in sides if side is not fuller) else []
 
     def work(self, run: Run, progress: Progress, stop: Stop, *, remember: bool) -> dict[str, int]:
         """Compares every piece that nobody else compares, waits for those; answers what all of them counted."""

@@ -16,14 +16,14 @@ from trueup.ports import Budgets, Clock, Ledger
 def placed(ledger: Ledger, budgets: Budgets, clock: Clock, pair: Pair, *, named: bool) -> Iterator[bool]:
     """Whether one batch of the pair may be worked now; its place is held until the end of the block.
 
-    named: the caller asks for certain records, due or not. A place lasts as long as a lease and is renewed as a lease
-    is, so that the place of a worker that died comes back when its leases do.
+    named: the caller asks for certain records, due or not; otherwise it knows that some are due. A place lasts as long
+    as a lease and is renewed as a lease is, so that the place of a worker that died comes back when its leases do.
     """
     if pair.concurrency is None:
         yield True
         return
     # A place that is taken in vain is a write that wakes every worker, who would do the same.
-    if not named and not _due(ledger, budgets, pair):
+    if not named and not _free(ledger, budgets, pair):
         yield False
         return
     places = System(f"pair/{pair.name}", concurrency=pair.concurrency)
@@ -48,11 +48,8 @@ def placed(ledger: Ledger, budgets: Budgets, clock: Clock, pair: Pair, *, named:
         budgets.ended(places.name, call)
 
 
-def _due(ledger: Ledger, budgets: Budgets, pair: Pair) -> bool:
-    """Whether a record of the pair waits, and nothing holds it up."""
+def _free(ledger: Ledger, budgets: Budgets, pair: Pair) -> bool:
+    """Whether nothing holds up the pair's systems."""
     now_us = ledger.now_us()
-    due_us = ledger.next_due_us([pair.name])
-    if due_us is None or due_us > now_us:
-        return False
     healths = [budgets.health(name) for name in pair.systems]
     return not any(health.paused(now_us) or health.probing_until_us > now_us for health in healths)

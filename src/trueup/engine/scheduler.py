@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from trueup.engine.options import Phase
+from trueup.engine.outages import through_outages
 from trueup.engine.report import Report
 from trueup.engine.schedules import declare_schedules
-from trueup.errors import RunStopped, RunUnderWay, StateError, TrueupError
+from trueup.errors import RunStopped, RunUnderWay, TrueupError
 from trueup.model import turn as rules
 from trueup.model.outcome import HandlerOutcome
 from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule
@@ -28,7 +29,6 @@ from trueup.ports import Archive, Budgets, Clock, Ledger
 TURN_LEASE_US: Final = 60_000_000
 RELOAD_US: Final = 5_000_000
 IDLE_S: Final = 0.5
-STATE_PAUSE_S_MAX: Final = 30.0
 ERROR_CHARACTERS_MAX: Final = 500
 _log = logging.getLogger(__name__)
 
@@ -127,26 +127,22 @@ class Scheduler:
         """
 
         def loop() -> None:
-            pause_s, declared = 0.0, False
-            while not stop.is_set():
-                try:
-                    if not declared:
-                        self.declare()
-                        declared = True
-                    performed = self.once(stop.is_set)
-                except StateError as error:
-                    pause_s = min(STATE_PAUSE_S_MAX, max(1.0, 2 * pause_s))
-                    _log.error("schedules wait for %.0f s: %s", pause_s, error)
-                    stop.wait(pause_s)
-                    continue
-                except BaseException:
-                    stop.set()  # the other threads must not hide that this one is gone
-                    raise
-                pause_s = 0.0
-                if performed is None:
-                    self._clock.sleep(self._idle_s())
-                else:
-                    told(performed)
+            declared = False
+
+            def start() -> Performed | None:
+                nonlocal declared
+                if not declared:
+                    self.declare()
+                    declared = True
+                return self.once(stop.is_set)
+
+            through_outages(stop, start, tell, "schedules wait")
+
+        def tell(performed: Performed | None) -> None:
+            if performed is None:
+                self._clock.sleep(self._idle_s())
+            else:
+                told(performed)
 
         with ThreadPoolExecutor(self._runs_at_once, thread_name_prefix="trueup-run") as pool:
             for future in [pool.submit(loop) for _ in range(self._runs_at_once)]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 from collections import Counter
@@ -14,10 +13,10 @@ from itertools import count
 from trueup.engine.afford import afforded
 from trueup.engine.job import JobBatch
 from trueup.engine.order import Predecessor
+from trueup.engine.outages import through_outages
 from trueup.engine.place import placed
 from trueup.engine.presence import Heart
 from trueup.engine.records import Records
-from trueup.errors import StateError
 from trueup.model.row import Finish
 from trueup.pair import Handlers, Pair
 from trueup.ports import Archive, Budgets, Clock, Ledger
@@ -29,9 +28,7 @@ BATCH_QUICK_US = 12_000
 BATCH_LONG_US = 40_000
 BATCH_SLOW_US = 1_000_000
 WAIT_S_MAX = 1.0
-STATE_PAUSE_S_MAX = 30.0
 PROBE_POLL_S = 0.01
-_log = logging.getLogger(__name__)
 Ends = Counter[str]  # how many jobs ended how: done, verified, retry, parked, waits
 
 
@@ -156,25 +153,20 @@ class Worker:
         numbers = count()
         self._stopping = stop.is_set
 
+        def tell(finishes: list[Finish]) -> None:
+            if finishes and ended is not None:
+                ended(Ends(finish.result for finish in finishes))
+
         def loop() -> None:
             chance = random.Random(self._seed + next(numbers))  # noqa: S311  jitter, not secrecy
-            pause_s = 0.0
-            while not stop.is_set():
-                try:
-                    finishes = self.once(chance)
-                    if not finishes and not self._lend():
-                        self._ledger.wait(WAIT_S_MAX)
-                except StateError as error:
-                    pause_s = min(STATE_PAUSE_S_MAX, max(1.0, 2 * pause_s))
-                    _log.error("work waits for %.0f s: %s", pause_s, error)
-                    stop.wait(pause_s)
-                    continue
-                except BaseException:
-                    stop.set()  # the other threads must not hide that this one is gone
-                    raise
-                pause_s = 0.0
-                if finishes and ended is not None:
-                    ended(Ends(finish.result for finish in finishes))
+
+            def work() -> list[Finish]:
+                finishes = self.once(chance)
+                if not finishes and not self._lend():
+                    self._ledger.wait(WAIT_S_MAX)
+                return finishes
+
+            through_outages(stop, work, tell, "work waits")
 
         self._in_threads(loop, stays=True)
 
