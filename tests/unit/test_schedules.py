@@ -15,6 +15,7 @@ import trueup
 from trueup.errors import ConfigError
 from trueup.model.blackout import Blackout
 from trueup.model.schedule import COUNT_MAX, Schedule, blackout_of, schedule
+from trueup.model.turn import overdue_after_us
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "America/Santiago", "Australia/Lord_Howe", "Pacific/Apia"]
 LINES = ["0 * * * *", "*/15 * * * *", "30 2 * * *", "0 0 * * *", "0 3 * * Sun", "5,35 1-3 * * *", "0 */6 * * *"]
@@ -296,3 +297,10 @@ def test_a_pair_keeps_the_schedules_that_are_declared() -> None:
     assert list(found) == ["sweep"]
     assert str(found["sweep"]) == "every 600s"
     assert str(made("0  3 * * *")) == "0 3 * * * UTC"
+
+
+def test_a_run_is_overdue_after_its_interval_wherever_in_it_it_was_due() -> None:
+    hourly = schedule(
+        "1h", pair="p", what="sweep", zone="UTC", start_jitter=None, blackout_=blackout_of([], "UTC", "p")
+    )
+    assert {overdue_after_us(hourly, us(2026, 1, 1) + minute * MINUTE_US) for minute in range(60)} == {60 * MINUTE_US}

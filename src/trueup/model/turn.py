@@ -142,5 +142,6 @@ def _made_up(turn: Turn, seen: Turn, schedule: Schedule) -> Turn:
 
 def overdue_after_us(schedule: Schedule, due_us: int) -> int:
     """How late a run may start before somebody should look: as long as one interval, 5 to 60 minutes."""
-    rhythm_us = schedule.next_due(due_us) - due_us
+    # A new interval is due at once, anywhere between two of its times: what counts is how long it is.
+    rhythm_us = schedule.every_us or schedule.next_due(due_us) - due_us
     return min(max(rhythm_us, 5 * 60_000_000), 3_600_000_000)
