@@ -49,6 +49,8 @@ imports: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	@for each in bench/[a-z]*.py; do echo "== $$each"; $(BIN)/python "$$each" $(args) || exit; done
+	@for each in bench/*/__main__.py; do each=$$(basename $$(dirname $$each)); echo "== bench.$$each"; \
+		PYTHONPATH=. $(BIN)/python -m "bench.$$each" $(args) || exit; done
 
 clean:
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist demo

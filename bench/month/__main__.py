@@ -31,9 +31,7 @@ def main() -> None:
     }  # fmt: skip
     for kind in asked.on:
         with places_on(kind) as places:
-            plan = Plan(
-                orders=asked.orders, days=asked.days, tick_s=asked.tick, hints_while_blind=asked.hints_while_blind
-            )
+            plan = Plan(orders=asked.orders, days=asked.days, tick_s=asked.tick)
             month = Month(plan, places, asked.seed).play()
         found["months"].append(month)
         found["load"][1:] = [load()]
@@ -49,7 +47,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tick", type=float, default=1_800.0, help="seconds between two lots of orders")
     parser.add_argument("--on", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
     parser.add_argument("--seed", type=int, default=20130101)
-    parser.add_argument("--hints-while-blind", action="store_true", help="see bench/README.md")
     parser.add_argument("--output", type=Path, help=f"where figures go, such as {RESULTS.name} in results/")
     return parser.parse_args()
 

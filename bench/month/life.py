@@ -26,8 +26,8 @@ class Plan:
     """How much happens. orders: new ones a day. days: of life. tick_s: orders arrive and change this often.
 
     changed: changes of existing orders for each new one. deleted: share of changes that delete. lost: share of events
-    that never arrive; late: that arrive an hour later; hints: that carry the key alone, not as long as the
-    shop shows nothing unless hints_while_blind. hand_edits: a day, of each kind.
+    that never arrive; late: that arrive an hour later; hints: that carry the key alone. hand_edits: a day,
+    of each kind.
     timeouts: share of the writing calls to the ERP whose answer gets lost.
     """
 
@@ -39,7 +39,6 @@ class Plan:
     lost: float = 0.001
     late: float = 0.01
     hints: float = 0.05
-    hints_while_blind: bool = False
     hand_edits: int = 2
     timeouts: float = 0.05
 
@@ -60,7 +59,7 @@ class Account:
 class Life:
     """The shop and the people around it.
 
-    offer: told of events that arrive: values, whether they are of deletions. seeing: whether the shop shows anything.
+    offer: told of events that arrive: values, whether they are of deletions.
     """
 
     def __init__(self, plan: Plan, time: VirtualTime, places: Places, erp: Erp, offer: Offer, seed: int) -> None:
@@ -68,7 +67,6 @@ class Life:
         self.account = Account()
         self.began_us = time.now_us()
         self.stuck = 0
-        self.seeing: Callable[[], bool] = lambda: True
         self._chance = random.Random(seed)
         self._recent: deque[tuple[int, str, int, str]] = deque()
         self._next_id, self._owed = 1, 0.0
@@ -142,7 +140,7 @@ class Life:
         events = []
         for row in (row for group in groups for row in group):
             values = dict(zip(names, row, strict=True))
-            hint = self._chance.random() < self.plan.hints and (self.plan.hints_while_blind or self.seeing())
+            hint = self._chance.random() < self.plan.hints
             events.append({"id": row[0]} if hint else values)
             self.account.happened["hints"] += hint
         self._send(events, deleted=False)

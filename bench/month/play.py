@@ -46,7 +46,6 @@ class Month:
             recheck="14d", jitter=0.3, on_drift={"orphaned": "repair"}, stop_at={"changes": max(20, plan.orders // 10)},
         )  # fmt: skip
         self.life = Life(plan, self.time, places, self.erp, self._offer, seed + 2)
-        self.life.seeing = lambda: self.shop.trouble.outage != "lost rights"
         self.counts: Counter[str] = Counter()
         self.jobs: Counter[str] = Counter()
         self.decided: Counter[str] = Counter()

@@ -21,6 +21,7 @@ from trueup.engine.holding import Holding
 from trueup.engine.judge import Equal, Permitted, Refused, judge
 from trueup.engine.order import Predecessor, awaited
 from trueup.engine.records import Records, State
+from trueup.engine.sight import check_sight
 from trueup.errors import LeaseLost, SideError, Unreachable
 from trueup.model.change import DELETE, Origin
 from trueup.model.drift import Drift, Verdict
@@ -150,18 +151,22 @@ class JobBatch:
         unsure = [c.change.key for c in claims if c.row.refetch or c.row.verify or c.change.digest is None]
         seen = self.records.read_authority(unsure)
         wanted = self._still_unsynced([c.change.key for c in claims if c.row.refetch and c.change.unsynced])
-        jobs = []
+        jobs, vanished = [], False
         for claim in claims:
             key = claim.change.key
             state = seen.get(key) or self.records.wished(claim.change)
             job = Job(claim, state)
             jobs.append(job)
-            if key in seen and (lag := contradiction(claim, state)) and lag != claim.row.lagging:
+            lag = contradiction(claim, state) if key in seen else None
+            vanished |= lag is not None and state.values is None
+            if lag is not None and lag != claim.row.lagging:
                 job.ending = self.endings.lags(claim, lag)
             elif claim.row.refetch and claim.change.unsynced and key not in wanted:
                 self._done(job, None, mark=False)
             elif claim.row.verify and not self.records.readable and self.pair.unsynced is not None:
                 job.ending = Finish(claim, "verified", verified_for_us=self.endings.recheck_us())
+        if vanished and all(state.values is None for state in seen.values()):
+            check_sight(self.records, self.ledger)
         return jobs
 
     def _wait_for_others(self, jobs: Sequence[Job]) -> None:

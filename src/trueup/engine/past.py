@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trueup.engine.reach import reach
 from trueup.engine.records import Records, State
-from trueup.engine.sweep import complete_until
 from trueup.errors import ConfigError
 from trueup.model.row import Row
 from trueup.ports import Ledger, Runs, Scope
@@ -52,12 +52,17 @@ def load(records: Records, runs: Runs) -> Past:
     return Past(left, runs.cursor(right_cursor(name)))
 
 
-def reaches(records: Records, cutoff_us: int | None, newest: int | None) -> dict[str, int]:
-    """The cursors as a comparison that begins now will have moved them when it is complete."""
+def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, int]:
+    """The cursors as a comparison that begins now will have moved them when it is complete.
+
+    That of the authority is left out where only the comparison itself can tell.
+    """
     pair, moved = records.pair, {}
-    left = complete_until(records, cutoff_us, newest)
-    if records.authority.version is not None and left is not None:
-        moved[left_cursor(pair.name)] = left
+    if records.authority.version is not None:
+        found = reach(records, runs, cutoff_us, runs.cursor(left_cursor(pair.name)))
+        moved |= found.kept
+        if found.until is not None:
+            moved[left_cursor(pair.name)] = found.until
     if pair.replica is not None and records.replica_dated:
         now_us = pair.replica.now_us()
         if now_us is not None:

@@ -19,6 +19,7 @@ from trueup.engine.confirm import Confirmed
 from trueup.engine.evidence import READ, fact_of_run, note_inputs, said_of
 from trueup.engine.options import RunOptions
 from trueup.engine.plan import Planner
+from trueup.engine.reach import reach
 from trueup.engine.records import Records
 from trueup.engine.report import Report
 from trueup.engine.seeing import see_done
@@ -198,7 +199,7 @@ class Reconciliation:
         counts, cursor = self.report.counts, sweep.load(self.archive, self.pair.name)
         young = self.pair.replica is None and not self.ledger.settled(self.pair.name)
         # Asked before the look: what commits meanwhile was running, and is not seen.
-        reached = sweep.complete_until(self.records, self.run.cutoff_us, None)
+        reached = reach(self.records, self.archive, self.run.cutoff_us, cursor.at)
         if not young:
             counts["changed"] = self._offer(sweep.sweep_changed(self.records, cursor), "changed")
             if cursor.went_back:
@@ -211,7 +212,10 @@ class Reconciliation:
             for _ in sweep.sweep_changed(self.records, cursor):
                 self._stop()
         newest = max((at for at in (cursor.seen, cursor.at) if at is not None), default=None)
-        self._memo["cursor"] = newest if reached is None else reached
+        # A pair without replica begins with what is visible: nothing before it is anybody's to carry over.
+        begins = young and not self.records.dated
+        self._memo["cursor"] = newest if begins or reached.until is None else reached.until
+        self._memo["kept"] = dict(reached.kept)
         self._memo["newest"] = cursor.seen
 
     def _offer(self, batches: Iterator[list[Change]], phase: str) -> int:
@@ -231,14 +235,14 @@ class Reconciliation:
 
     def _compare(self) -> None:
         if "reached" not in self._memo:  # by the clocks as they were before anything was read
-            self._memo["reached"] = past.reaches(self.records, self.run.cutoff_us, None)
+            self._memo["reached"] = past.reaches(self.records, self.archive, self.run.cutoff_us)
             self._save()
         comparing = self._comparing
         comparing.cut(self.run)
         found = comparing.work(self.run, self._progress, self._save, remember=not self.quiet)
         self._took(found)
-        if not self.records.dated and self.records.authority.version is not None:
-            self._memo["reached"] |= past.reaches(self.records, None, found[NEWEST])
+        if self.records.authority.version is not None:
+            self._memo["reached"].setdefault(past.left_cursor(self.pair.name), found[NEWEST])
 
     @property
     def _windowing(self) -> Windowing:
@@ -257,7 +261,8 @@ class Reconciliation:
     def _compare_touched(self) -> None:
         since = past.load(self.records, self.archive)
         if "reached" not in self._memo:
-            self._memo["reached"] = past.reaches(self.records, self.run.cutoff_us, since.left)
+            moved = past.reaches(self.records, self.archive, self.run.cutoff_us)
+            self._memo["reached"] = {past.left_cursor(self.pair.name): since.left} | moved
             self._save()
         self.report.strategy = "touched"
         self._took(self._comparing.touched(self.run, since, self._progress, self._stop))
@@ -344,7 +349,7 @@ class Reconciliation:
         at = memo.get("cursor")
         if not self.adopted or self.options.dry_run:
             return {}
-        moved = dict(memo.get("reached", {}))
+        moved = memo.get("kept", {}) | memo.get("reached", {})
         if self.options.adopt:
             at = moved.get(past.left_cursor(name))
         if at is None:

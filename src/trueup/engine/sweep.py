@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trueup.engine.records import Records
 from trueup.model.change import Change, Origin
-from trueup.ports import EVERYTHING, RunningSide, Runs, Scope
+from trueup.ports import EVERYTHING, Runs, Scope
 
 
 @dataclass(slots=True)
@@ -58,20 +58,6 @@ def _since(records: Records, cursor: Cursor) -> int | None:
     overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
     since = cursor.at - overlap if cursor.newest is None else min(cursor.at - overlap, cursor.newest)
     return since if cursor.first is None else max(since, cursor.first)
-
-
-def complete_until(records: Records, cutoff_us: int | None, newest: int | None) -> int | None:
-    """How far a look at the authority that began at this cutoff is complete; None where that is not known.
-
-    newest: the highest version seen, for versions that are no times.
-
-    A transaction that still runs will commit rows of the time when it began, so the cursor stays behind the oldest.
-    """
-    if not records.dated or cutoff_us is None:
-        return newest
-    side = records.pair.authority
-    running_us = side.oldest_running_us() if isinstance(side, RunningSide) else None
-    return cutoff_us if running_us is None else min(cutoff_us, running_us)
 
 
 def first_cursor(pair: str) -> str:

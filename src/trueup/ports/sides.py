@@ -123,6 +123,14 @@ class Side(Protocol):
         """Gives back connections and file handles; safe to call twice."""
 
 
+@runtime_checkable
+class StoppableScan(Protocol):
+    """Batches of a scan that another thread than the one that reads them can end."""
+
+    def stop(self) -> None:
+        """Ends what the system is doing for them; the reader meets an error. May be repeated."""
+
+
 class Snapshot(Protocol):
     """A side as it was at one instant, its records hashed where they are. Safe to share between threads.
 
@@ -162,7 +170,7 @@ class Snapshot(Protocol):
         """One table of cells for each size: t (which), c (cell), n (records), k, h and q (XOR of keys, hashes, checks).
 
         Of the lower 62 bits of a record's hash, its cell is the remainder by the size, and its check that by
-        CHECK_MODULUS. None where a record can't be hashed.
+        CHECK_MODULUS. None where a record can't be hashed, or all of them not in one go.
         """
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -214,10 +222,13 @@ class RunningSide(Side, Protocol):
     """A side that knows of transactions whose writes are not visible yet."""
 
     def oldest_running_us(self) -> int | None:
-        """When the oldest transaction that is still running began, by the system's clock.
+        """When the oldest transaction that is still running began, by the system's clock; its time now where none does.
 
-        None where nothing runs. Raises nothing: where it can't be seen, None too.
+        None where this can't be seen.
         """
+
+    def newest_version(self, projection: Projection) -> int | None:
+        """The highest version that is visible now; None where no record has one."""
 
 
 @runtime_checkable

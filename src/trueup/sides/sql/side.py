@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,6 +26,8 @@ from trueup.sides.sql import read as reading
 from trueup.sides.sql import write as writing
 from trueup.sides.sql.dialects import Dialect
 from trueup.sides.sql.inspect import Declared, Inspected, inspect
+from trueup.sides.sql.limits import CONNECTIONS, Limits
+from trueup.sides.sql.scan import Running, Scan
 from trueup.sides.sql.trouble import Busy, in_our_words
 
 if TYPE_CHECKING:
@@ -44,7 +47,10 @@ class Sql:
     every change. where: a condition in SQL that every record of this side meets. columns: kinds by column
     where they differ from the engine's (`{"payload": "json"}`). zone: of wall-clock timestamps, which become
     instants. zero_date: MySQL's 0000-00-00 and the like become null and are counted in `warnings`, or
-    (`strict`) stay oddities that equal nothing but themselves.
+    (`strict`) stay oddities that equal nothing but themselves. connections: statements of one comparison at a
+    time, where several can see one instant (PostgreSQL). timeout_s: after so many seconds the server ends a
+    statement. throttle: the share of the time in which a connection may work for a scan or a comparison, such as
+    0.25; the remainder it rests.
 
     A scan is one statement and so sees one instant. Safe to share between threads. Raises ConfigError for a
     declaration that can't be meant, Unreachable, and SchemaError where table or columns are not there.
@@ -60,6 +66,9 @@ class Sql:
         columns: Mapping[str, str | Kind] | None = None,
         zone: str | None = None,
         zero_date: Literal["null", "strict"] = "null",
+        connections: int = CONNECTIONS,
+        timeout_s: float | None = None,
+        throttle: float | None = None,
     ) -> None:
         self._url = _parsed(expand(url, "the database URL"))
         self._dialect = _dialect(self._url)
@@ -67,6 +76,7 @@ class Sql:
         if zero_date not in ("null", "strict"):
             raise ConfigError(f"zero_date can't be {zero_date!r}.", hint="It is null or strict.")
         self._zero_null = zero_date == "null"
+        self._limits = Limits(connections, timeout_s, throttle)
         kinds = {name: kind_named(kind) for name, kind in (columns or {}).items()}
         key = (key,) if isinstance(key, str) else tuple(key)
         self._declared = Declared(table, table, key, version, kinds, _zone(zone))
@@ -111,17 +121,25 @@ class Sql:
         """The table as it was when first asked."""
         return self._inspect().description
 
-    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Generator[pa.RecordBatch, None, None]:
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Scan:
         """Every record in scope, streamed."""
+        running = Running(self.label, lambda connection: self._dialect.hasher().cancel(connection))
+        return Scan(self._scanned(projection, scope, running), running)
+
+    def _scanned(self, projection: Projection, scope: Scope, running: Running) -> Generator[pa.RecordBatch, None, None]:
         of = self._selection(projection)
         warnings: dict[str, int] = {}
         started = False
-        with self._connection() as connection:
+        with self._connection() as connection, running.on(connection):
             batches = reading.scan(connection, of, scope, warnings)
             try:
                 while True:
-                    with in_our_words(self._dialect, self.label, self.place, scanning=started):
+                    with (
+                        self._limits.working(running.rest),
+                        in_our_words(self._dialect, self.label, self.place, scanning=started),
+                    ):
                         batch = next(batches, None)
+                    running.going()
                     if batch is None:
                         break
                     started = True
@@ -134,7 +152,8 @@ class Sql:
         """The table as it is now, to be hashed where it is. The caller closes it."""
         from trueup.sides.sql.snapshot import SqlSnapshot  # noqa: PLC0415  only a comparison needs it
 
-        return SqlSnapshot(self._connected().connect, self._dialect.hasher(), self._selection(projection), self.place)
+        of = self._selection(projection)
+        return SqlSnapshot(self._connected().connect, self._dialect.hasher(), of, self.place, self._limits)
 
     def cut(self, projection: Projection, pieces: int) -> list[str]:
         """Where to divide the table, by walking the index of its key."""
@@ -154,16 +173,27 @@ class Sql:
         of = windows.narrowed(self._selection(projection), span)
         if of is None:
             return None
-        with closing(SqlSnapshot(self._connected().connect, self._dialect.hasher(), of, self.place, 1)) as snapshot:
+        limits = replace(self._limits, connections=1)
+        connect, hasher = self._connected().connect, self._dialect.hasher()
+        with closing(SqlSnapshot(connect, hasher, of, self.place, limits)) as snapshot:
             return snapshot.total(CANONICAL) if CANONICAL in snapshot.functions else None
 
     def oldest_running_us(self) -> int | None:
-        """When the oldest transaction began that still runs in this database and that we may see."""
+        """When the oldest transaction began that still runs in this database and that we may see; else now."""
         sql = self._dialect.oldest_running
         if sql is None:
             return None
         with self._connection() as connection:
             found = connection.exec_driver_sql(sql).scalar()
+        return None if found is None else int(found)
+
+    def newest_version(self, projection: Projection) -> int | None:
+        """By the index of the version, where there is one. Only for versions that are integers."""
+        of = self._selection(projection)
+        assert projection.version is not None
+        column = self._dialect.quoted(projection.version.source)
+        with self._connection() as connection:
+            found = connection.exec_driver_sql(f"SELECT max({column}) {of.from_where()}").scalar()
         return None if found is None else int(found)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
@@ -231,8 +261,13 @@ class Sql:
     def _connected(self) -> sa.Engine:
         with self._lock:
             if self._engine is None:
-                self._engine = self._dialect.engine(self._url)
+                self._engine = self._limited(self._dialect.engine(self._url))
             return self._engine
+
+    def _limited(self, engine: sa.Engine) -> sa.Engine:
+        if (timeout_ms := self._limits.timeout_ms) is not None:
+            sa.event.listen(engine, "connect", lambda driver, record: self._dialect.limit(driver, timeout_ms))
+        return engine
 
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:

@@ -46,6 +46,7 @@ _SHAPES: dict[str, Any] = {
 _COLUMNS = """
 WITH RECURSIVE c AS (
   SELECT a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attidentity, a.atttypid AS typ, a.atttypmod AS mod,
+         a.attcollation AS collation,
          format_type(a.atttypid, a.atttypmod) AS declared
   FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 ), base AS (
@@ -55,8 +56,10 @@ WITH RECURSIVE c AS (
   FROM base b JOIN pg_type t ON t.oid = b.typ WHERE t.typtype = 'd'
 )
 SELECT c.attname, c.declared, c.attnotnull, c.attgenerated::text, c.attidentity::text, t.typname, t.typtype::text,
-       b.mod, CASE WHEN t.typcategory = 'A' THEN e.typname END AS elem, e.typtype::text AS elem_type
+       b.mod, CASE WHEN t.typcategory = 'A' THEN e.typname END AS elem, e.typtype::text AS elem_type,
+       coalesce(CASE o.collname WHEN 'default' THEN d.datcollate ELSE o.collname END, '')
 FROM c JOIN base b USING (attnum) JOIN pg_type t ON t.oid = b.typ
+JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation o ON o.oid = c.collation
 LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typelem <> 0
 WHERE t.typtype <> 'd' ORDER BY c.attnum
 """
@@ -82,7 +85,7 @@ class PostgreSQL(Dialect):
     # now() of a transaction is when it began, whether or not it has written yet. One that was prepared runs on too.
     visible: ClassVar[str | None] = "SELECT txid_current_snapshot()::text"
     oldest_running: ClassVar[str | None] = """
-        SELECT (extract(epoch FROM min(began)) * 1000000)::bigint FROM (
+        SELECT (extract(epoch FROM coalesce(min(began), clock_timestamp())) * 1000000)::bigint FROM (
             SELECT xact_start AS began FROM pg_stat_activity
             WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
             UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) AS running
@@ -104,6 +107,11 @@ class PostgreSQL(Dialect):
         sa.event.listen(engine, "connect", _prepare)
         return engine
 
+    def limit(self, driver: Any, timeout_ms: int) -> None:
+        """By the session's setting."""
+        driver.execute(f"SET statement_timeout = {timeout_ms}")
+        driver.commit()
+
     def trouble(self, error: BaseException) -> tuple[Trouble, str]:
         """By SQLSTATE."""
         state = getattr(error, "sqlstate", None)
@@ -112,6 +120,8 @@ class PostgreSQL(Dialect):
         if state is None:
             return _without_state(error)
         match state[:2]:
+            case "57" if state == "57014":
+                return "timeout", words
             case "08" | "57" | "53":
                 return "unreachable", words
             case "28":
@@ -264,7 +274,7 @@ def _prepare(connection: Any, record: Any) -> None:
 
 
 def _stored(row: Any) -> Stored:
-    name, declared, required, generated, identity, base, typtype, mod, element, element_type = row
+    name, declared, required, generated, identity, base, typtype, mod, element, element_type, collation = row
     if element is not None:
         kind, native = Kind("array", item=_kind(element, element_type or "b", -1)), False
     else:
@@ -272,7 +282,7 @@ def _stored(row: Any) -> Stored:
         native = base in _NATIVE or kind.name in TEXTUAL
     return Stored(
         name, declared, base, kind, native, nullable=not required,
-        generated=bool(generated.strip()), identity=identity == "a",
+        generated=bool(generated.strip()), identity=identity == "a", collation=collation,
     )  # fmt: skip
 
 
