@@ -33,6 +33,8 @@ def test_arrays_are_read_as_they_were_meant(postgres_url):
 
 def test_nul_which_postgresql_can_not_hold_is_replaced():
     assert texts(["a\0b"]) == '{"a\ufffdb"}'
+    assert texts(["", "\0", "c"]) == '{"","\ufffd","c"}'
+    assert texts(["\0", None]) == '{"\ufffd",NULL}'
 
 
 def test_every_column_of_a_row_has_its_type():

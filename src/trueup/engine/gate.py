@@ -25,6 +25,8 @@ CALL_US: Final = 60_000_000
 # Nothing is claimed while a person pauses the system; when the pause ends, what it met goes on soon.
 HELD_S: Final = 1.0
 TOO_MANY: Final = 429
+# How the reason of a pause ends that the system itself asked for.
+ASKED: Final = "asked for a pause"
 _log = logging.getLogger(__name__)
 
 
@@ -132,10 +134,10 @@ class SystemGate:
         # No wait at all is believed once; then it is asked again ever later.
         pause_us = None if not asked_us and self._refused else min(asked_us, self.system.pause_max_us)
         self._refused = True
-        health = self._budgets.failed(self.system.name, f"{self.system.name} asked for a pause", pause_us)
+        health = self._budgets.failed(self.system.name, f"{self.system.name} {ASKED}", pause_us)
         wait_us = max(0, health.paused_until_us - self._clock.now_us()) if pause_us is None else pause_us
         _log.warning("%s asked for a pause; it is called again in %.0f s.", self.system.name, wait_us / 1e6)
-        raise Postponed(wait_us / 1e6, f"{self.system.name} asked for a pause")
+        raise Postponed(wait_us / 1e6, f"{self.system.name} {ASKED}")
 
     def _said(self, headers: Mapping[str, str], now_us: int) -> Said | None:
         if self.system.remaining_header is None:

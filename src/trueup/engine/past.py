@@ -57,7 +57,8 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
 
     That of the authority is left out where only the comparison itself can tell.
     """
-    pair, moved = records.pair, {}
+    pair = records.pair
+    moved: dict[str, int] = {}
     if records.authority.version is not None:
         found = reach(records, runs, cutoff_us, runs.cursor(left_cursor(pair.name)))
         moved |= found.kept

@@ -10,6 +10,7 @@ from typing import Any
 from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
 from trueup.model.case import Case
+from trueup.model.condition import Condition
 from trueup.model.drift import Verdict
 from trueup.model.plan import PlanItem
 from trueup.model.run import Run
@@ -92,7 +93,11 @@ class WindowStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How one pair is: records by state, cases, the newest runs, and the next command."""
+    """How one pair is: records by state, cases, the newest runs, and the next command.
+
+    conditions: what is wrong, the worst first. last_event_us: to within a few seconds. records: of each side at the
+    last comparison that looked at everything. skew_us: how far each side's clock was ahead at the last run.
+    """
 
     pair: str
     adopted: bool
@@ -109,6 +114,10 @@ class Status:
     systems: Sequence[SystemStatus] = ()
     schedules: Sequence[ScheduleStatus] = ()
     windows: WindowStatus | None = None
+    conditions: Sequence[Condition] = ()
+    last_event_us: int | None = None
+    records: Mapping[str, int] = field(default_factory=dict)
+    skew_us: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def overdue(self) -> bool:

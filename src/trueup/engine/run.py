@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from trueup.compare.result import Comparison
 from trueup.engine import past, sweep
+from trueup.engine.clocks import note_clocks
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
 from trueup.engine.evidence import READ, fact_of_run, note_inputs, said_of
@@ -59,12 +60,13 @@ class Reconciliation:
         runs: Runs | None = None,
         owner: str = "",
         stop: Callable[[], bool] = lambda: False,
+        began: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self.records, self.pair, self.ledger, self.archive = records, records.pair, ledger, archive
         self.clock, self.worker, self.options, self.chance = clock, worker, options, chance
         self.runs: Runs = runs or archive
         self._progress = progress or (lambda phase, done, total: None)
-        self._owner, self._told_to_stop = owner or worker.owner, stop
+        self._owner, self._told_to_stop, self._began = owner or worker.owner, stop, began
         settled = ledger.settled(self.pair.name)
         self.adopted = settled or options.adopt or self.pair.replica is None
         self.report = Report(self.pair.name, self._what(), adopted=settled)
@@ -89,6 +91,7 @@ class Reconciliation:
         raises, with nothing half done.
         """
         self.run = self._begin()
+        self._began(self.run)
         stop = self.clock.every(RUN_LEASE_US / 3e6, lambda: self.runs.keep_run(self.run, RUN_LEASE_US))
         try:
             self._set_cutoff()
@@ -333,6 +336,7 @@ class Reconciliation:
         if self.adopted and self.options.only is None and not self.options.dry_run:
             self.ledger.settle(self.pair.name)
             self.report.adopted = True
+        note_clocks(self._memo, self.pair, self.clock)
         ended = replace(self._as_far(), ended=DONE, ended_us=self.clock.now_us())
         if not self.runs.close_run(ended, self._cursors(), self._fact(ended)):
             raise self._lost()
@@ -349,7 +353,7 @@ class Reconciliation:
         at = memo.get("cursor")
         if not self.adopted or self.options.dry_run:
             return {}
-        moved = memo.get("kept", {}) | memo.get("reached", {})
+        moved: dict[str, int] = memo.get("kept", {}) | memo.get("reached", {})
         if self.options.adopt:
             at = moved.get(past.left_cursor(name))
         if at is None:

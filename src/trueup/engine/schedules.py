@@ -17,7 +17,7 @@ class ScheduleStatus:
 
     rule: as declared, with the zone of a cron line. due_us: the next time, or the one that waits; None where no
     scheduler has ever seen it. overdue: nobody started it, for longer than one interval (5 minutes at least, an hour at
-    most). failures: runs in a row that ended in trouble; retry_us: when the next is tried then.
+    most). may_start: nobody is at it and nothing holds it. failures: runs in a row that ended in trouble; retry_us: when the next is tried then.
     """
 
     what: str
@@ -33,6 +33,8 @@ class ScheduleStatus:
     retry_us: int | None = None
     paused_by: str | None = None
     reason: str = ""
+    may_start: bool = False
+    overdue_after_us: int = 0
 
 
 def schedules_of(pair: Pair, archive: Archive, now_us: int, *, held: bool = False) -> list[ScheduleStatus]:
@@ -61,6 +63,8 @@ def _status(schedule: Schedule, turn: Turn, now_us: int, *, held: bool) -> Sched
         retry_us=turn.ready_us if turn.failures and not under_way else None,
         paused_by=turn.paused_by,
         reason=turn.reason,
+        may_start=may_start,
+        overdue_after_us=overdue_after_us(schedule, turn.due_us),
     )
 
 

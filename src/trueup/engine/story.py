@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trueup.engine.clocks import SKEW
+from trueup.engine.health import COMPARED, Seen, conditions_of
 from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
 from trueup.engine.schedules import schedules_of
@@ -9,6 +14,8 @@ from trueup.engine.systems import systems_of
 from trueup.engine.windows import windows_of
 from trueup.model.case import CaseFilter
 from trueup.model.record import key_parts, key_text
+from trueup.model.run import DONE, REPORT, Run
+from trueup.model.schedule import COMPARE
 from trueup.ports import Archive, Budgets, Ledger
 
 
@@ -42,7 +49,9 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         word, command = "overdue", "trueup serve"
     elif counts.get("pending"):
         word, command = f"{counts['pending']:,} pending", f"trueup run {name}"
-    return Status(
+    compares = _compares(archive, name)
+    pulse = archive.pulses([name])[name]
+    found = Status(
         pair=name,
         adopted=adopted,
         counts={state: counts.get(state, 0) for state in ("idle", "pending", "parked", "leased")},
@@ -58,7 +67,26 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         systems=systems,
         schedules=schedules,
         windows=windows_of(records, archive, now_us),
+        last_event_us=pulse.event_us,
+        records=_held(compares),
+        skew_us=next((run.memo[SKEW] for run in runs if SKEW in run.memo), {}),
     )
+    seen = Seen(runs, compares, cases, pulse, archive.presences())
+    return replace(found, conditions=conditions_of(records.pair, found, seen))
+
+
+def _compares(archive: Archive, pair: str) -> list[Run]:
+    """The newest runs that compared everything, as far as they say how much that was."""
+    runs = archive.runs(pair, limit=COMPARED, what=("run", COMPARE, "adopt", REPORT))
+    return [run for run in runs if run.ended == DONE and "left" in run.counts and not run.counts.get("windows")]
+
+
+def _held(compares: Sequence[Run]) -> dict[str, int]:
+    """How many records each side held at the last of these."""
+    if not compares:
+        return {}
+    counts = compares[0].counts
+    return {"authority": counts.get("left", 0), "replica": counts.get("right", 0)}
 
 
 def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Story:

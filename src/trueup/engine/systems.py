@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trueup.engine.afford import cost_of_job
 from trueup.model.budget import System
 from trueup.model.forecast import forecast
-from trueup.model.health import Health, accounts
+from trueup.model.health import Account, Health, accounts
 from trueup.pair import Pair
 from trueup.ports import Budgets
 
@@ -17,7 +17,8 @@ from trueup.ports import Budgets
 class Spending:
     """What counts now of one limit. by_rest, most_of_rest: by all that is no event, and its share.
 
-    resets_us: when a quota begins anew; None for a limit, which slides.
+    resets_us: when a quota begins anew; None for a limit, which slides. frees_in_us: how long until a call may be made;
+    None where one may be now.
     """
 
     limit: str
@@ -26,6 +27,7 @@ class Spending:
     by_rest: float
     most_of_rest: float
     resets_us: int | None = None
+    frees_in_us: int | None = None
 
     @property
     def used_up(self) -> bool:
@@ -39,7 +41,8 @@ class SystemStatus:
 
     paused_until_us: None where it is not paused, or until a person ends it (paused_by says who, where known).
     left, left_until_us: what the system itself said is left. lasts_us, pace: how long the pending records take, and
-    what bounds it; None where nothing is known to. next_command: what ends the pause.
+    what bounds it; None where nothing is known to. next_command: what ends the pause. troubled: calls of it fail, or
+    it asked for a pause. since_us: when the trouble, or a person's pause, began.
     """
 
     system: str
@@ -54,6 +57,8 @@ class SystemStatus:
     lasts_us: int | None
     pace: str | None
     next_command: str | None
+    troubled: bool = False
+    since_us: int | None = None
 
 
 def system_status(system: System, health: Health, cost: float, now_us: int) -> SystemStatus:
@@ -66,7 +71,7 @@ def system_status(system: System, health: Health, cost: float, now_us: int) -> S
         paused=paused,
         paused_until_us=health.paused_until_us if paused and not health.by_person else None,
         paused_by=(health.by or ("a person" if health.by_person else "trueup")) if paused else None,
-        reason=health.reason if paused else "",
+        reason=health.reason if paused or health.probes else "",
         spending=[
             Spending(
                 str(account.limit or system.quota),
@@ -75,6 +80,7 @@ def system_status(system: System, health: Health, cost: float, now_us: int) -> S
                 round(account.spent_by_rest, 3),
                 round(account.most * (1 - system.reserve), 3),
                 None if account.limit else max(account.slices),
+                _frees_in_us(account, now_us),
             )
             for account in accounts(system, health, now_us)
         ],
@@ -84,7 +90,15 @@ def system_status(system: System, health: Health, cost: float, now_us: int) -> S
         lasts_us=None if expected is None else expected.lasts_us,
         pace=None if expected is None else expected.pace,
         next_command=f"trueup resume {'--all' if health.everything else system.name}" if paused else None,
+        troubled=bool(health.probes) and not health.by_person,
+        since_us=health.since_us or None,
     )
+
+
+def _frees_in_us(account: Account, now_us: int) -> int | None:
+    """Until an event may call; None where it may now."""
+    excess = account.spent + 1 - account.most
+    return account.until_free(0, excess, now_us) if excess > 0 else None
 
 
 def systems_of(pair: Pair, budgets: Budgets, pending: int, now_us: int) -> list[SystemStatus]:

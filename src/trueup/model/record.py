@@ -19,6 +19,8 @@ from trueup.model.numbers import ODD, WIDE, round_decimal_text
 from trueup.model.times import parse_us
 
 _TEXTUAL: Final = ("text", "enum")
+# json.loads would look for white space around what we wrote ourselves.
+_parsed: Final = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class Payload:
         """The inverse of `dumps`."""
         values: dict[str, str | None] = {}
         kinds: dict[str, Kind] = {}
-        for name, typed in (json.loads(text) if text else {}).items():
+        for name, typed in (_parsed(text)[0] if text else {}).items():
             kind, value = next(iter(typed.items())) if isinstance(typed, dict) else ("text", typed)
             values[name], kinds[name] = value, _read_kind(kind)
         return Payload(values, kinds)

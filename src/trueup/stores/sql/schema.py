@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from operator import attrgetter
 from typing import Any, Final
 
@@ -21,15 +22,16 @@ TYPES: Final = tuple(
 )
 _STATE, _ATTEMPTED = COLUMNS.index("state"), COLUMNS.index("attempted")
 _plain = attrgetter(*_PLAIN)
-# json.dumps would build an encoder for every row.
-_json = json.JSONEncoder(separators=(",", ":")).encode
+# json.dumps and json.loads would build an encoder, and look for white space, for every row.
+_parsed = json.JSONDecoder().raw_decode
 _STATES = {state.value: state for state in State}
 _flags = attrgetter("refetch", "verify", "unsynced", "unordered", "rejected")
 
 
 def kept(row: Row) -> tuple[Any, ...]:
     """The row as values of `COLUMNS`."""
-    attempted = _json(row.attempted) if row.attempted else None
+    intents = row.attempted
+    attempted = f"[{','.join([f'[{fence},{_quoted(digest)}]' for fence, digest in intents])}]" if intents else None
     ready_at = row.ready_at if row.state is State.PENDING else None
     return (*_plain(row), attempted, ready_at)
 
@@ -44,7 +46,7 @@ def row_of(values: Sequence[Any]) -> Row:
     row.state = _STATES[values[_STATE]]
     attempted = values[_ATTEMPTED]
     if attempted:
-        row.attempted = tuple((fence, digest) for fence, digest in json.loads(attempted))
+        row.attempted = tuple([(fence, digest) for fence, digest in _parsed(attempted)[0]])
     if any(_flags(row)):
         row.refetch, row.verify, row.unsynced = bool(row.refetch), bool(row.verify), bool(row.unsynced)
         row.unordered, row.rejected = bool(row.unordered), bool(row.rejected)

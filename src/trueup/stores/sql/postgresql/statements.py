@@ -151,15 +151,23 @@ def arrays_of(changed: tuple[bool, ...]) -> tuple[Callable[[Sequence[Any]], str]
 
 def texts(values: Sequence[str | None]) -> str:
     """A text[] as PostgreSQL reads it. NUL, which it can't hold, becomes U+FFFD."""
-    quoted = [
-        "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
-    ]
+    if values and None not in values:
+        joined = "\0".join(values)
+        if joined.count("\0") == len(values) - 1:  # all of them at once, which is several times faster
+            return '{"' + _escaped(joined).replace("\0", '","') + '"}'
+    quoted = ["NULL" if value is None else f'"{_escaped(value)}"' for value in values]
     return "{" + ",".join(quoted).replace("\0", "\ufffd") + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def numbers(values: Sequence[int | None]) -> str:
     """A bigint[] as PostgreSQL reads it."""
-    return "{" + ",".join(["NULL" if value is None else str(int(value)) for value in values]) + "}"
+    if None not in values:
+        return "{" + ",".join(map(int.__repr__, values)) + "}"  # type: ignore[arg-type]
+    return "{" + ",".join(["NULL" if value is None else int.__repr__(value) for value in values]) + "}"
 
 
 def flags(values: Sequence[bool | None]) -> str:
