@@ -152,7 +152,7 @@ def arrays_of(changed: tuple[bool, ...]) -> tuple[Callable[[Sequence[Any]], str]
 def texts(values: Sequence[str | None]) -> str:
     """A text[] as PostgreSQL reads it. NUL, which it can't hold, becomes U+FFFD."""
     if values and None not in values:
-        joined = "\0".join(values)
+        joined = "\0".join(values)  # type: ignore[arg-type]
         if joined.count("\0") == len(values) - 1:  # all of them at once, which is several times faster
             return '{"' + _escaped(joined).replace("\0", '","') + '"}'
     quoted = ["NULL" if value is None else f'"{_escaped(value)}"' for value in values]
@@ -166,7 +166,7 @@ def _escaped(text: str) -> str:
 def numbers(values: Sequence[int | None]) -> str:
     """A bigint[] as PostgreSQL reads it."""
     if None not in values:
-        return "{" + ",".join(map(int.__repr__, values)) + "}"  # type: ignore[arg-type]
+        return "{" + ",".join(map(int.__repr__, values)) + "}"
     return "{" + ",".join(["NULL" if value is None else int.__repr__(value) for value in values]) + "}"
 
 
