@@ -39,10 +39,12 @@ class Setting:
 class Contestant(Protocol):
     """One way to keep the two in agreement.
 
-    jobs: what workers took up and ended. reconciled: one for each reconciliation, in order.
+    jobs: what workers took up and ended. reconciled: one for each reconciliation, in order. failed_runs: tries of one
+    that did not come to their end.
     """
 
     jobs: int
+    failed_runs: int
     reconciled: list[Reconciled]
 
     def event(self, key: Key, state: State) -> None:

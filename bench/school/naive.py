@@ -30,7 +30,7 @@ class Naive:
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.time = setting, setting.time
-        self.jobs = 0
+        self.jobs = self.failed_runs = 0
         self.reconciled: list[Reconciled] = []
         self.queue: deque[Job] = deque()
         self.left: list[int] = []

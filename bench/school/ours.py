@@ -14,7 +14,7 @@ import httpx2
 from trueup.compare import rows
 from trueup.engine import gate
 from trueup.engine.records import State as Wanted
-from trueup.errors import Unreachable
+from trueup.errors import IncompleteScan, Unreachable
 from trueup.model.change import Change, Origin
 from trueup.model.record import key_parts
 from trueup.model.row import Baseline
@@ -34,6 +34,7 @@ PAIR = "enrollments"
 LOOKED_AT = 100
 # How long a worker sleeps that nobody wakes: while something waits, and while nothing does.
 DOZE_S, IDLE_S = 1.0, 60.0
+RETRIES_S = (60.0, 120.0, 240.0, 480.0, 900.0, 900.0)
 COLUMNS = {"userId": "integer", "courseId": "integer", "status": "text", "fee": "decimal(12,2)"}
 
 
@@ -136,10 +137,11 @@ class Trueup:
         this = Reconciled(self.time.now_us())
         self.reconciled.append(this)
         before = self.setting.wire.purposes["reconciliation"]
-        try:
-            self._run()
-        except Unreachable:
-            self.failed_runs += 1
+        # As `trueup serve` does: a run that failed is tried again, later and later.
+        for wait_s in RETRIES_S:
+            if self._ran():
+                break
+            self.time.sleep(wait_s)
         asked = self._asked_for()
         while asked:
             still = self._still_waiting(asked[-LOOKED_AT:])
@@ -149,6 +151,14 @@ class Trueup:
                 self.time.sleep(DOZE_S)
         this.ended_us = self.time.now_us()
         this.calls = self.setting.wire.purposes["reconciliation"] - before
+
+    def _ran(self) -> bool:
+        try:
+            self._run()
+        except (Unreachable, IncompleteScan):
+            self.failed_runs += 1
+            return False
+        return True
 
     def _run(self) -> None:
         if self.setting.destination.lists:

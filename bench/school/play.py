@@ -133,6 +133,7 @@ def _result(setting: Setting, player: Contestant, counts: list[Count], real_s: f
         "in_review_at_end": len(reviewed),
         "source_events": setting.school.events,
         "waiting_at_end": waiting,
+        "runs_that_failed": player.failed_runs,
         "ended_after_h": round(setting.school.since_s(setting.time.now_us()) / HOUR_S, 2),
         "real_s": round(real_s, 1),
     }
