@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 args ?=
 
-.PHONY: help demo test check lint types imports bench contract format clean
+.PHONY: help demo test check lint types imports bench contract spark format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo                   two systems that disagree are compared, explained, repaired and proven equal'
 	@echo 'make test [args=…]          all tests, on real servers; args go to pytest'
 	@echo 'make contract side=NAME     the contract suites of one side or store: sqlite, postgresql, mariadb, memory, …'
+	@echo 'make spark [args=…]         installs Spark and the lake libraries (1 GB), and runs the tests that need them'
 	@echo 'make check                  everything CI does: test, lint, types, imports'
 	@echo 'make format                 formats the code'
 	@echo 'make bench [args=…]         prints measured figures'
@@ -29,6 +30,10 @@ test: $(VENV)/.installed-dev
 contract: $(VENV)/.installed-dev
 	@$(if $(side),,$(error Which side? For example: make contract side=sqlite))
 	@$(BIN)/pytest tests/contract -k '$(side)' $(args)
+
+# Needs Java 17. Where these are installed, make test runs tests/spark too.
+spark: $(VENV)/.installed-dev $(VENV)/.installed-spark $(VENV)/.installed-lake
+	@$(BIN)/pytest tests/spark $(args)
 
 check:
 	@.ci/run

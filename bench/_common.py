@@ -58,7 +58,7 @@ def measure(command: Sequence[str], *, seconds_max: float, output: IO[Any], log:
     return Measured(
         seconds=seconds,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
-        peak_bytes=max(memory.peak_bytes, usage.ru_maxrss * 1024),
+        peak_bytes=memory.peak_bytes,
         code=None if stopped.is_set() else process.returncode,
     )
 
@@ -81,7 +81,9 @@ class _Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(_SAMPLE_SECONDS):
-            self.peak_bytes = max(self.peak_bytes, sum(map(_resident_bytes, _tree(self._pid))))
+            # Not what `wait4` tells: that begins with the memory of the process that started this one.
+            together = sum(map(_resident_bytes, _tree(self._pid)))
+            self.peak_bytes = max(self.peak_bytes, together, _highest_bytes(self._pid))
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -95,6 +97,13 @@ def _tree(pid: int) -> Iterator[int]:
 def _resident_bytes(pid: int) -> int:
     with contextlib.suppress(OSError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return 0
+
+
+def _highest_bytes(pid: int) -> int:
+    """The most that one process ever had resident, so that a short peak between two samples counts."""
+    with contextlib.suppress(OSError, IndexError):
+        return int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
     return 0
 
 

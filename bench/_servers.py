@@ -14,6 +14,8 @@ from types import ModuleType
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import pymysql  # type: ignore[import-untyped]
+import sqlalchemy as sa
 
 
 @cache
@@ -47,6 +49,24 @@ def empty_store(kind: str) -> Iterator[str]:
             yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
         finally:
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@contextmanager
+def empty_database(kind: str) -> Iterator[str]:
+    """The URL of an empty database of `postgres` or `mariadb`, dropped at the end."""
+    if kind == "postgres":
+        with empty_store(kind) as url:
+            yield url
+        return
+    at = sa.make_url(str(services().lease(kind)))
+    name = f"bench_{uuid.uuid4().hex[:12]}"
+    admin = pymysql.connect(host=at.host, port=at.port or 3306, user=at.username, password=at.password or "")
+    with admin, admin.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        try:
+            yield at.set(database=name).render_as_string(hide_password=False)
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
 
 
 def commits(url: str) -> tuple[int, int]:

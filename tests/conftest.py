@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from services import mariadb_database, postgres_database
-from sql_tables import Tables, mariadb_tables, postgres_tables, sqlite_tables
+from sql_tables import Tables, duckdb_tables, mariadb_tables, postgres_tables, sqlite_tables
 
 # How long an example takes says something about the machine, nothing about the law.
 settings.register_profile("laws", settings(), deadline=None)
@@ -38,6 +38,13 @@ def on_sqlite(tmp_path: Path) -> Iterator[Tables]:
 
 
 @pytest.fixture
+def on_duckdb(tmp_path: Path) -> Iterator[Tables]:
+    """Tables in a DuckDB file whose name needs care in a URL."""
+    with duckdb_tables(tmp_path / "a b%20.duckdb") as tables:
+        yield tables
+
+
+@pytest.fixture
 def on_postgres(postgres_url: str) -> Iterator[Tables]:
     """Tables in a PostgreSQL database."""
     with postgres_tables(postgres_url) as tables:
@@ -52,7 +59,7 @@ def on_mariadb(mariadb_url: str) -> Iterator[Tables]:
 
 
 @pytest.fixture(
-    params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres),
+    params=["sqlite", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres),
             pytest.param("mariadb", marks=pytest.mark.mariadb)]
 )  # fmt: skip
 def tables(request: pytest.FixtureRequest) -> Tables:

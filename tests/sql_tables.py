@@ -1,4 +1,4 @@
-"""Tables of the three SQL engines, made for one test and dropped after it."""
+"""Tables of the four SQL engines, made for one test and dropped after it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ SQLITE = {
     "timestamp with zone": "TIMESTAMPTZ", "interval": "TEXT", "json": "TEXT", "array of integer": "TEXT",
     "array of text": "TEXT",
 }  # fmt: skip
-_TEXTUAL = {"text", "longtext", "varchar(40)", "TEXT"}
+DUCKDB = {
+    **POSTGRES, "float": "double", "float32": "float", "bytes": "blob", "decimal": "varchar", "text": "varchar",
+    "enum": "varchar", "json": "json", "array of text": "varchar[]",
+}  # fmt: skip
+_TEXTUAL = {"text", "longtext", "varchar(40)", "TEXT", "varchar"}
 
 
 class Tables:
@@ -97,17 +101,17 @@ class Tables:
         marks = ", ".join(dialect.mark for _ in columns)
         sql = f"INSERT INTO {dialect.named(inspected.table)} ({names}) VALUES ({marks})"
         known = {name: inspected.column(name) for name in columns}
-        for row in rows:
-            values = tuple(
-                dialect.value(
-                    known[name].stored,
-                    row.get(name),
-                    known[name].kind if known[name].kind.name == kind.name else kind,
-                    known[name].zone,
+        with dialect.begin(side._connected()) as connection, connection.begin():
+            for row in rows:
+                values = tuple(
+                    dialect.value(
+                        known[name].stored,
+                        row.get(name),
+                        known[name].kind if known[name].kind.name == kind.name else kind,
+                        known[name].zone,
+                    )
+                    for name, kind in columns.items()
                 )
-                for name, kind in columns.items()
-            )
-            with side._connected().begin() as connection:
                 connection.exec_driver_sql(sql, values)
 
     def drop(self) -> None:
@@ -123,6 +127,17 @@ def sqlite_tables(path: Path) -> Iterator[Tables]:
     """Tables in a SQLite file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         tables = Tables(f"sqlite:///{path}", SQLITE, connection.execute, '"')
+        yield tables
+        tables.drop()
+
+
+@contextmanager
+def duckdb_tables(path: Path) -> Iterator[Tables]:
+    """Tables in a DuckDB file that stays open for writing, so that sides need not load it each time."""
+    import duckdb
+
+    with closing(duckdb.connect(path)) as connection:
+        tables = Tables(f"duckdb:///{path}", DUCKDB, connection.execute, '"')
         yield tables
         tables.drop()
 

@@ -16,12 +16,17 @@ _HOMES = {
     "Sql": "trueup.sides.sql",
     "File": "trueup.sides.files",
     "Memory": "trueup.sides.memory",
+    "Delta": "trueup.sides.lake",
+    "Iceberg": "trueup.sides.lake",
+    "Spark": "trueup.sides.spark",
     "Http": "trueup.sides.http",
     "Basic": "trueup.sides.http",
     "Bearer": "trueup.sides.http",
     "OAuth2ClientCredentials": "trueup.sides.http",
     "Rows": "trueup.sides.callable",
     "Url": "trueup.integrations.url",
+    "Apprise": "trueup.integrations.targets",
+    "Webhook": "trueup.integrations.targets",
     "decimal": "trueup.pair",
     "number": "trueup.pair",
     "text": "trueup.pair",
@@ -40,6 +45,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from trueup.engine import context
     from trueup.errors import TrueupError
+    from trueup.integrations.targets import Apprise, Webhook
     from trueup.integrations.url import Url
     from trueup.loading import load
     from trueup.model.change import Change, Outcome
@@ -50,13 +56,16 @@ if TYPE_CHECKING:
     from trueup.sides.callable import Rows
     from trueup.sides.files import File
     from trueup.sides.http import Basic, Bearer, Http, OAuth2ClientCredentials
+    from trueup.sides.lake import Delta, Iceberg
     from trueup.sides.memory import Memory
+    from trueup.sides.spark import Spark
     from trueup.sides.sql import Sql
 
 __all__ = [
-    "Basic", "Bearer", "Change", "Drift", "File", "Http", "Memory", "OAuth2ClientCredentials", "Outcome", "Project",
-    "RateLimited", "Reject", "Retry", "Rows", "Sql", "TrueupError", "Url", "Verdict", "WaitFor", "__version__",
-    "context", "decimal", "load", "number", "text", "timestamp",
+    "Apprise", "Basic", "Bearer", "Change", "Delta", "Drift", "File", "Http", "Iceberg", "Memory",
+    "OAuth2ClientCredentials", "Outcome", "Project", "RateLimited", "Reject", "Retry", "Rows", "Spark", "Sql",
+    "TrueupError", "Url", "Verdict", "WaitFor", "Webhook", "__version__", "context", "decimal", "load", "number",
+    "text", "timestamp",
 ]  # fmt: skip
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.engine.comparing import Progress
 from trueup.engine.gate import bind_gates
 from trueup.engine.options import Phase, RunOptions
+from trueup.engine.pinging import pinged
 from trueup.engine.presence import alive
 from trueup.engine.records import Records
 from trueup.engine.report import Report, Status, Story
@@ -19,11 +20,15 @@ from trueup.engine.seeing import PATIENCE_US
 from trueup.engine.story import explain, status
 from trueup.engine.worker import Ends
 from trueup.errors import ConfigError
+from trueup.integrations.ping import NoPings
 from trueup.integrations.url import Url
 from trueup.model.change import Change, Origin, Outcome
 from trueup.model.decision import Decision, DecisionState, choice_named
 from trueup.model.event import Event
+from trueup.model.failing import FailingFilter
 from trueup.model.moment import moment_us
+from trueup.model.row import Row
+from trueup.model.run import Run
 from trueup.pair import ANY_ACTION, Handlers, Pair
 from trueup.stores import nowhere
 
@@ -93,7 +98,10 @@ class BoundPair:
         """
         rows = [values] if isinstance(values, Mapping) else list(values)
         changes = [self.records.change_of(row, deleted=deleted, origin=Origin.EVENT) for row in rows]
-        return self._project.ledger.offer(changes, connection=connection)
+        outcomes = self._project.ledger.offer(changes, connection=connection)
+        if connection is None:  # else the caller may still hold what a note would wait for
+            self._project.hear([self.name])
+        return outcomes
 
     def event(self, values: Mapping[str, Any], *, deleted: bool = False) -> Event:
         """Word that the authority changed this record, for the route of a webhook to return; see `offer`."""
@@ -145,10 +153,15 @@ class BoundPair:
     ) -> Report:
         project = self._project
         worker = project.worker([self.name])
-        return Reconciliation(
-            self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(), progress,
-            runs=nowhere() if options.dry_run else None, stop=stop,
-        ).perform()  # fmt: skip
+
+        def perform(began: Callable[[Run], None]) -> Report:
+            return Reconciliation(
+                self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(),
+                progress, runs=nowhere() if options.dry_run else None, stop=stop, began=began,
+            ).perform()  # fmt: skip
+
+        told = NoPings() if options.dry_run or options.adopt else project.pings_of(self.pair)
+        return pinged(told, perform)
 
     def perform(self, key: str) -> Ends:
         """Works the one record with this key text now, if it is wanted and nobody else works on it."""
@@ -162,6 +175,19 @@ class BoundPair:
         chosen = [row for row in parked if keys is None or row.key in keys]
         changes = [Change(self.name, row.key, row.wish_action or "upsert", origin=Origin.REVIEW) for row in chosen]
         return sum(outcome.accepted for outcome in ledger.offer(changes)) if changes else 0
+
+    def failing(self, where: FailingFilter) -> Iterator[Row]:
+        """The records whose job fails in this way; they may change meanwhile."""
+        for place in where.places:
+            for rows in self._project.ledger.scan(self.name, place):
+                yield from filter(where.fits, rows)
+
+    def retry_failing(self, where: FailingFilter) -> int:
+        """Gives records whose job fails in this way another life at once, as `retry` does; answers how many."""
+        changes = [
+            Change(self.name, row.key, row.wish_action or "upsert", origin=Origin.REVIEW) for row in self.failing(where)
+        ]
+        return sum(outcome.accepted for outcome in self._project.ledger.offer(changes)) if changes else 0
 
     @property
     def review(self) -> Review:

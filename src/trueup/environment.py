@@ -15,7 +15,9 @@ def expand(text: str, what: str) -> str:
     expanded = first
     for part in parts:
         name, closed, rest = part.partition("}")
-        if not closed or name not in os.environ:
+        if not closed:  # what follows may be the rest of a password
+            raise ConfigError(f"{what}: a ${{ has no }} behind it.", hint="Write ${NAME}, the name of a variable.")
+        if name not in os.environ:
             raise ConfigError(f"{what}: the variable {name} is not set.", hint=f"Set it first: export {name}=…")
         expanded += os.environ[name] + rest
     return expanded

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trueup.errors import ConfigError
 from trueup.events.webhook import Source
+from trueup.integrations.targets import Apprise, Webhook
 from trueup.integrations.url import Url
-from trueup.ports import Side
+from trueup.ports import Side, Target
 from trueup.project import Project
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         PairOptions,
         ProjectConfig,
         TableOptions,
+        TargetOptions,
         UrlOptions,
     )
     from trueup.model.budget import System
@@ -50,7 +52,9 @@ def load(spec: str | None) -> Project:
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
     project = Project(
-        config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb
+        config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb,
+        health=None if config.health is None else config.health.model_dump(exclude_none=True),
+        retention=config.retention.model_dump(),
     )
     systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():
@@ -58,6 +62,10 @@ def from_config(config: ProjectConfig) -> Project:
             _declare(project, name, options, systems, config.folder)
         except ConfigError as error:
             raise _about(name, error) from error
+    if config.alerts is not None:
+        project.alerts(**config.alerts.declaration())
+        for name, target in config.alerts.target.items():
+            project.alert(name, _target(target), least=target.least)
     for name, source in config.source.items():
         route = None if source.route is None else _function(source.route, config.folder)
         project.sources[name] = Source.from_options(name, source.declaration(), route)
@@ -74,6 +82,12 @@ def _declare(project: Project, name: str, options: PairOptions, systems: Mapping
     )
     for action, handler in options.by_action.items():
         bound.on(action, batch=getattr(handler, "batch", None))(_handler(handler, folder))
+
+
+def _target(options: TargetOptions) -> Target:
+    if options.url is None:
+        return Apprise(options.apprise)
+    return Webhook(options.url, options.secrets, options.timeout_s, options.headers)
 
 
 def _about(pair: str, error: ConfigError) -> ConfigError:

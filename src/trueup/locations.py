@@ -13,8 +13,9 @@ from trueup.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from trueup.ports import Side
+    from trueup.sides.lake import Delta, Iceberg
 
-SCHEMES: Final = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+SCHEMES: Final = ("postgresql", "postgres", "mysql", "mariadb", "sqlite", "duckdb")
 FORMATS: Final[Mapping[str, str]] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -24,11 +25,18 @@ FORMATS: Final[Mapping[str, str]] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+ENGINES: Final = ("spark",)
 PACKED: Final = (".gz", ".zst", ".zstd", ".zip")
-DATABASE_FILES: Final = (".db", ".sqlite", ".sqlite3")
+DATABASE_FILES: Final[Mapping[str, str]] = {
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+}
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 _PASSWORD: Final = re.compile(r"(?<=://)([^/@]*?):(.*)@(?=[^@]*$)", re.DOTALL)
-_SQLITE: Final = re.compile(r"(sqlite(?:\+\w+)?:///)(?!/|:memory:|$)(.*)", re.DOTALL)
+_SQLITE: Final = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|$)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,30 @@ class FileLocation:
         return self.path
 
 
-def parse_location(text: str, *, format: str | None = None) -> TableLocation | FileLocation:  # noqa: A002
-    """What `text` names; ConfigError where it is neither the URL of a database nor a file of a known format.
+@dataclass(frozen=True, slots=True)
+class LakeLocation:
+    """A table of a lake. path: of a Delta table, else the catalog of the Iceberg table `table`."""
+
+    path: str
+    table: str | None
+
+    @property
+    def label(self) -> str:
+        """The location as it was given."""
+        return f"delta:{self.path}" if self.table is None else f"iceberg:{self.path}#{self.table}"
+
+
+Location = TableLocation | FileLocation | LakeLocation
+
+
+def parse_location(text: str, *, format: str | None = None) -> Location:  # noqa: A002
+    """What `text` names; ConfigError where it is no URL of a database, table of a lake or file of a known format.
 
     format: of a file, where its suffix does not say it.
     """
+    lake, _, rest = text.partition(":")
+    if lake in ("delta", "iceberg"):
+        return _lake_location(lake, rest)
     if found := _SCHEME.match(text):
         if found[1].lower() not in SCHEMES:
             raise ConfigError(
@@ -71,8 +98,8 @@ def parse_location(text: str, *, format: str | None = None) -> TableLocation | F
             )
         return _table_location(text)
     path, mark, table = text.partition("#")
-    if PurePath(path).suffix.lower() in DATABASE_FILES:
-        return _table_location(f"sqlite:///{path}{mark}{table}")
+    if scheme := DATABASE_FILES.get(PurePath(path).suffix.lower()):
+        return _table_location(f"{scheme}:///{path}{mark}{table}")
     if format is None and mark and _format_of(text) is None:
         raise ConfigError(f"{text}: a table is named, but {path} is no database.", hint=_KNOWN)
     chosen = format or _format_of(text)
@@ -83,8 +110,18 @@ def parse_location(text: str, *, format: str | None = None) -> TableLocation | F
 
 _KNOWN: Final = (
     f"Files end in {', '.join(FORMATS)} packed or not ({', '.join(PACKED)}), or name their --format; "
-    "tables are written like orders.db#orders or postgresql://user@host/shop#orders."
+    "tables are written like orders.db#orders, postgresql://user@host/shop#orders or delta:path."
 )
+
+
+def _lake_location(lake: str, rest: str) -> LakeLocation:
+    path, mark, table = rest.partition("#")
+    if not path or (lake == "iceberg") != bool(table) or (lake == "delta" and mark):
+        raise ConfigError(
+            f"{lake}:{rest} names no table of a lake.",
+            hint="Write delta:path/of/the/table, or iceberg:catalog.db#namespace.table.",
+        )
+    return LakeLocation(path, table or None)
 
 
 def _table_location(text: str) -> TableLocation:
@@ -130,11 +167,13 @@ def open_side(
     where: str | None = None,
     zone: str | None = None,
     kinds: Mapping[str, str] | None = None,
+    limits: Mapping[str, float] | None = None,
     **file_options: Any,
 ) -> Side:
     """The side that `location` names; nothing is read from it yet, except the tables where none is named.
 
-    kinds: kinds of columns by name. file_options: format, encoding, delimiter, quote, decimal, thousands, null.
+    kinds: kinds of columns by name. limits: connections, timeout_s, throttle, for tables.
+    file_options: format, encoding, delimiter, quote, decimal, thousands, null.
     Raises ConfigError for what is no location or does not fit it.
     """
     given = {name: value for name, value in file_options.items() if value is not None}
@@ -144,9 +183,44 @@ def open_side(
         return open_file(found.path, key=key, version=version, where=where, zone=zone, columns=kinds, **given)
     if given:
         raise ConfigError(f"{found.label}: {next(iter(given))} is an option of files.", hint="Leave it out for tables.")
+    if isinstance(found, LakeLocation):
+        return open_lake(found, key=key, version=version, where=where, zone=zone)
     if found.table is None:
         raise _no_table(found)
-    return open_table(found.url, found.table, key=key, version=version, where=where, zone=zone, columns=kinds)
+    asked: dict[str, Any] = dict(limits or {})
+    return open_table(found.url, found.table, key=key, version=version, where=where, zone=zone, columns=kinds, **asked)
+
+
+def open_on(
+    engine: str,
+    location: str,
+    *,
+    key: Sequence[str] = (),
+    where: str | None = None,
+    format: str | None = None,  # noqa: A002
+) -> Side:
+    """What `location` names, read by an engine that can match two tables itself; ConfigError where it can't."""
+    if engine not in ENGINES:
+        raise ConfigError(f"there is no engine {engine}.", hint=f"Engines: {', '.join(ENGINES)}.")
+    found = parse_location(location, format=format)
+    from trueup.sides.spark import Spark  # noqa: PLC0415  loads Arrow
+
+    if isinstance(found, LakeLocation):
+        return Spark(open_lake(found), key=key, where=where)
+    if isinstance(found, FileLocation) and found.format == "parquet":
+        return Spark(found.path, key=key, where=where)
+    raise ConfigError(
+        f"{found.label}: Spark reads Parquet files, Delta and Iceberg tables.", hint="Leave out --on spark."
+    )
+
+
+def open_lake(location: LakeLocation, **options: Any) -> Delta | Iceberg:
+    """A table of a lake as a side; options as those of `trueup.Delta`, None where not declared."""
+    from trueup.sides.lake import Delta, Iceberg  # noqa: PLC0415  loads Arrow
+
+    if location.table is None:
+        return Delta(location.path, **_declared(options))
+    return Iceberg(location.path, location.table, **_declared(options))
 
 
 def open_table(url: str, table: str, **options: Any) -> Side:

@@ -17,6 +17,8 @@ from trueup.model.duration import duration_us
 from trueup.model.names import NAME
 from trueup.model.record import EXACT, Rule
 from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule, schedules
+from trueup.model.thresholds import DEFAULT as USUAL
+from trueup.model.thresholds import Thresholds, thresholds
 from trueup.model.window import Windows, windows_of
 from trueup.ports import MarkableSide, Side, WindowedSide, WritableSide, provides
 
@@ -97,7 +99,8 @@ class Pair:
     the store; None for any number. two_person: decisions about its cases act only once a second person agrees.
     windows: how its time is cut; then windows are compared, not everything.
     totals: amounts that evidence adds up at both sides, each with the field of its currency, or None. redact: fields
-    whose values never stand in evidence.
+    whose values never stand in evidence. health: from when something is a condition. ping: address of an outside
+    watcher that is told how runs go; it may hold a token.
     """
 
     name: str
@@ -130,6 +133,8 @@ class Pair:
     windows: Windows | None = None
     totals: Mapping[str, str | None] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
+    health: Thresholds = USUAL
+    ping: str | None = field(default=None, repr=False)
 
     @property
     def authority_system(self) -> str:
@@ -191,6 +196,8 @@ def declare(
     window: Mapping[str, Any] | None = None,
     totals: Sequence[str] | Mapping[str, str] = (),
     redact: Sequence[str] = (),
+    health: Mapping[str, Any] | None = None,
+    ping: str | None = None,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
     if not NAME.fullmatch(name):
@@ -232,6 +239,8 @@ def declare(
         windows=None if window is None else _windows(name, window, authority, replica),
         totals=dict(totals) if isinstance(totals, Mapping) else dict.fromkeys(totals),
         redact=tuple(redact),
+        health=thresholds(health, f"pair {name}"),
+        ping=ping,
     )
 
 

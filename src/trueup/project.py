@@ -6,28 +6,40 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from trueup.bound import BoundPair
+from trueup.engine.alerts import Addressee, Alerting, AlertPlan, Look, alert_plan
 from trueup.engine.clock import SystemClock
 from trueup.engine.comparing import Lending
 from trueup.engine.gate import bind_gates
+from trueup.engine.health import by_severity, conditions_of_store
+from trueup.engine.keeping import Keeping
 from trueup.engine.order import order_of
 from trueup.engine.presence import Heart
 from trueup.engine.scheduler import Scheduler
 from trueup.engine.worker import Worker
 from trueup.environment import expand, process_name
-from trueup.errors import ConfigError
+from trueup.errors import ConfigError, StateError, TrueupError
 from trueup.events.webhook import Source
+from trueup.integrations.ping import NoPings, PairPings, Pinger
 from trueup.model.budget import System, declare_system
 from trueup.model.case import ANY_CASE, Case, CaseFilter
+from trueup.model.condition import STATE, WORKERS, Condition, Severity
 from trueup.model.names import hint_for, selected
 from trueup.model.presence import Presence
-from trueup.pair import declare
-from trueup.ports import Archive, Budgets, Clock, Ledger
-from trueup.stores import open_store
+from trueup.model.retention import retention as declare_retention
+from trueup.model.thresholds import thresholds
+from trueup.pair import Pair, declare
+from trueup.ports import Archive, Budgets, Clock, Ledger, Pings, Target
+from trueup.stores import back_up, open_store, restore, vacuum
 
+# How exactly it is known when the last event of a pair came.
+HEARD_US = 5_000_000
 STATE_DEFAULT = "sqlite:///trueup.db"
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -35,7 +47,9 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 class Project:
     """Pairs and the state they share. Nothing is read or written before the first use.
 
-    state: `sqlite:///trueup.db` by default. seed: of jitter; random where None. memory_mb: for comparisons.
+    state: `sqlite:///trueup.db` by default. seed: of jitter; random where None. memory_mb: for comparisons. health:
+    from when something is a condition, where a pair does not say otherwise. retention: how long what nothing depends
+    on is kept: `history`, `plans` and `letters`, each 90 days by default.
     """
 
     def __init__(
@@ -47,6 +61,8 @@ class Project:
         threads: int = 2,
         runs_at_once: int = 2,
         memory_mb: int = 512,
+        health: Mapping[str, Any] | None = None,
+        retention: Mapping[str, str | float] | None = None,
     ) -> None:
         self.state = expand(state, "state")
         self.clock: Clock = clock or SystemClock()
@@ -57,6 +73,12 @@ class Project:
         self._pairs: dict[str, BoundPair] = {}
         self.sources: dict[str, Source] = {}
         self._store: tuple[Ledger, Archive, Budgets] | None = None
+        self._health = dict(health or {})
+        self._usual = thresholds(self._health, "the project")
+        self._retention = declare_retention(retention or {})
+        self.alert_plan = AlertPlan()
+        self._pinger: Pinger | None = None
+        self._heard_us: dict[str, int] = {}
 
     @property
     def pairs(self) -> Mapping[str, BoundPair]:
@@ -67,6 +89,7 @@ class Project:
         """Declares a pair; options: `trueup.pair.declare`. ConfigError where the name is taken."""
         if name in self._pairs:
             raise ConfigError(f"there are two pairs {name}.", hint="Give each pair its own name.")
+        declaration["health"] = self._health | dict(declaration.get("health") or {})
         bound = BoundPair(self, declare(name, **declaration))
         self._pairs[name] = bound
         return bound
@@ -176,12 +199,101 @@ class Project:
             runs_at_once=self._runs_at_once if runs_at_once is None else runs_at_once,
         )  # fmt: skip
 
+    # ── watchfulness ─────────────────────────────────────────────────────────────────────────────────
+
+    def conditions(self) -> list[Condition]:
+        """What is wrong now, the worst first; from the state store alone: no side is asked."""
+        found = [each for bound in self._pairs.values() for each in bound.status().conditions]
+        return by_severity([*found, *self.conditions_of_store()])
+
+    def conditions_of_store(self) -> list[Condition]:
+        """Those of them that are about no pair and no system."""
+        now_us, host_us = self.ledger.now_us(), self.clock.now_us()
+        return conditions_of_store(self._usual, self.workers(), now_us, host_us)
+
+    def alerts(self, **options: Any) -> None:
+        """Says how people are told of conditions; options: `trueup.engine.alerts.alert_plan`."""
+        self.alert_plan = alert_plan(self.alert_plan, **options)
+
+    def alert(self, name: str, target: Target, *, least: str = "warning") -> None:
+        """Declares somebody who is told of conditions. least: `critical` where warnings are not told."""
+        if name in self.alert_plan.targets:
+            raise ConfigError(f"there are two alert targets {name}.", hint="Give each target its own name.")
+        if least not in list(Severity):
+            raise ConfigError(f"alert target {name}: least is {least!r}.", hint="Write warning or critical.")
+        targets = {**self.alert_plan.targets, name: Addressee(target, Severity(least))}
+        self.alert_plan = replace(self.alert_plan, targets=targets)
+
+    def alerting(self) -> Alerting:
+        """Tells the declared targets what changed: `serve(stop)` goes on, `send()` does it once."""
+        return Alerting(
+            self.ledger,
+            self.archive,
+            self.clock,
+            self._look,
+            self.alert_plan,
+            owner=process_name(),
+            chance=self.chance(),
+        )
+
+    def _look(self) -> Look:
+        return Look(self.conditions(), {*self._pairs, *self.systems(), WORKERS, STATE})
+
+    def hear(self, pairs: Iterable[str]) -> None:
+        """Notes that events came for these pairs, every few seconds at most; raises nothing."""
+        now_us = self.clock.elapsed_us()
+        new = [each for each in set(pairs) if now_us - self._heard_us.get(each, -HEARD_US) >= HEARD_US]
+        if new:
+            self._heard_us.update(dict.fromkeys(new, now_us))
+            with suppress(TrueupError):  # the event itself is what matters
+                self.archive.hear(new)
+
+    def pings_of(self, pair: Pair) -> Pings:
+        """Who is told how runs of this pair go."""
+        if pair.ping is None:
+            return NoPings()
+        if self._pinger is None:
+            self._pinger = Pinger(self.archive.note_ping)
+        return PairPings(pair.name, pair.ping, self._pinger)
+
+    # ── the state store itself ───────────────────────────────────────────────────────────────────────
+
+    def keeping(self) -> Keeping:
+        """Forgets what is older than the retention: `once()` now, `serve(stop)` every hour."""
+        return Keeping(self.ledger, self.archive, self._retention)
+
+    def back_up(self, target: str | os.PathLike[str]) -> None:
+        """Writes the state store, as it is at one moment, to a new file; work goes on. Raises StateError."""
+        back_up(self.state, Path(target))
+
+    def vacuum(self) -> int:
+        """Gives space that an SQLite store no longer needs back to the disk; answers how many bytes.
+
+        Whoever writes meanwhile waits, and after ten seconds has a StateError. Raises StateError.
+        """
+        return vacuum(self.state)
+
+    def restore(self, source: str | os.PathLike[str]) -> int:
+        """Makes the state store anew from a backup; answers how many records it knows. Raises StateError.
+
+        No program may use the store meanwhile. What happened after the backup is found out again; see
+        docs/how-to/backup.md.
+        """
+        if self._store is not None:
+            raise StateError(
+                "this project has its state store open.", hint="Restore with a project that did nothing yet."
+            )
+        return restore(self.state, Path(source))
+
     def chance(self) -> random.Random:
         """A generator seeded from the project's."""
         return random.Random(self._random.getrandbits(64))  # noqa: S311  jitter, not secrecy
 
     def close(self) -> None:
         """Gives back every connection."""
+        if self._pinger is not None:
+            self._pinger.close()
+            self._pinger = None
         if self._store is not None:
             self._store[0].close()
             self._store[1].close()

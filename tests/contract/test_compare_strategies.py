@@ -131,9 +131,10 @@ def counted(
                   kinds["duplicate"])  # fmt: skip
 
 
-ENGINES = {"sqlite": "on_sqlite", "postgresql": "on_postgres", "mariadb": "on_mariadb"}
+ENGINES = {"sqlite": "on_sqlite", "postgresql": "on_postgres", "mariadb": "on_mariadb", "duckdb": "on_duckdb"}
 PAIRS = [("postgresql", "postgresql"), ("mariadb", "mariadb"), ("sqlite", "sqlite"), ("postgresql", "mariadb"),
-         ("mariadb", "sqlite"), ("sqlite", "postgresql")]  # fmt: skip
+         ("mariadb", "sqlite"), ("sqlite", "postgresql"), ("duckdb", "duckdb"), ("duckdb", "postgresql"),
+         ("mariadb", "duckdb"), ("sqlite", "duckdb")]  # fmt: skip
 
 
 @pytest.fixture(params=PAIRS, ids="-".join)

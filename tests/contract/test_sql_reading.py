@@ -86,7 +86,7 @@ VERSIONS = [
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
 def test_since_on_a_wall_clock_is_exact(tables: Tables, zone: str | None) -> None:
-    table = tables.table(f"id int, at {tables.types[str(TIMESTAMP)]}")
+    table = tables.table(f"id int, {tables.quoted('at')} {tables.types[str(TIMESTAMP)]}")
     for at, number in [*VERSIONS, (None, "5")]:
         spelled = "NULL" if at is None else f"'{at}'"
         tables.execute(f"INSERT INTO {tables.quoted(table)} VALUES ({number}, {spelled})")
@@ -112,7 +112,7 @@ def test_a_version_in_microseconds_survives(tables: Tables) -> None:
 
 
 def test_text_can_not_be_a_version(tables: Tables) -> None:
-    side = tables.side(tables.table("id int, at varchar(40)"), key="id", version="at")
+    side = tables.side(tables.table(f"id int, {tables.quoted('at')} varchar(40)"), key="id", version="at")
     with pytest.raises(SchemaError, match=r"at .* can't be a version"):
         rows(side, projection(side, version="at"), Scope(since=1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -170,3 +171,18 @@ def test_the_toml_of_the_reference_is_valid(tmp_path):
     (tmp_path / "trueup.toml").write_text(page.split("```toml\n")[1].split("```")[0], "utf-8")
 
     assert list(load(tmp_path / "trueup.toml", {"SHOP_PASSWORD": "x"}).pair) == ["orders"]
+
+
+def test_diff_loads_no_pandas(tmp_path):
+    """Given pandas where Arrow would find it, I expect `trueup diff` to leave it alone: it needs none of it."""
+    (tmp_path / "pandas.py").write_text("raise SystemExit('pandas was loaded')", "utf-8")
+    (tmp_path / "a.csv").write_text("id,x,at\n1,a,2026-01-01\n2,b,\n", "utf-8")
+    (tmp_path / "b.csv").write_text("id,x,at\n1,a,2026-01-01\n2,c,\n", "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    found = subprocess.run(
+        [*TRUEUP, "diff", "a.csv", "b.csv", "--key", "id", "--type", "at=date", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+    assert (found.returncode, found.stderr) == (1, "")
+    assert json.loads(found.stdout)["counts"]["differ"] == 1

@@ -137,7 +137,7 @@ def test_a_mapping_from_options_offers_deletes_too(school: School) -> None:
 
 def test_it_lives_whatever_the_store_does(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire.project.ledger, "offer", _fails(StateError("the disk is full.")))
-    assert wire.client.get("/healthz").json() == {"status": "live"}
+    assert wire.client.get("/healthz/live").json() == {"status": "live"}
 
 
 # Trouble

@@ -11,6 +11,7 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from trueup.config import (
+    AlertsOptions,
     ApiOptions,
     FileOptions,
     PairOptions,
@@ -18,10 +19,13 @@ from trueup.config import (
     SourceOptions,
     SystemOptions,
     TableOptions,
+    TargetOptions,
     UrlOptions,
 )
+from trueup.engine.alerts import alert_plan
 from trueup.errors import ConfigError
 from trueup.events.webhook import Source
+from trueup.integrations.targets import Webhook
 from trueup.integrations.url import Url
 from trueup.loading import load
 from trueup.model.budget import declare_system
@@ -41,6 +45,8 @@ BOTH = [
     (Project, ProjectConfig, {"clock", "seed"}),
     (Source, SourceOptions, {"name"}),
     (Url, UrlOptions, set()),
+    (alert_plan, AlertsOptions, {"base"}),
+    (Webhook, TargetOptions, set()),
 ]
 
 

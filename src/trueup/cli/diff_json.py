@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.terminal import say
@@ -10,10 +11,11 @@ from trueup.model.record import key_parts
 
 if TYPE_CHECKING:
     from trueup.cli.question import Answer
+    from trueup.compare.analysis.result import Analysis
     from trueup.compare.result import Difference
 
 
-def show(answer: Answer, limit: int | None) -> None:
+def show(answer: Answer, limit: int | None, analysis: Analysis | None = None) -> None:
     """Prints the object; limit: differences listed at most, None for all."""
     comparison, counts = answer.comparison, answer.comparison.counts
     say("{")
@@ -26,6 +28,8 @@ def show(answer: Answer, limit: int | None) -> None:
         separator = ",\n"
     say("\n ]," if separator else " ],")
     say(f' "schema": {_text(schema(answer))},')
+    if analysis is not None:
+        say(f' "analysis": {_text(analysis_as_json(analysis, answer))},')
     say(f' "strategy": {_text(comparison.strategy)},')
     say(f' "seconds": {round(answer.seconds, 3)}')
     say("}")
@@ -35,28 +39,10 @@ COUNTS = ("left", "right", "same", "missing", "extra", "differ", "duplicate")
 
 
 def as_json(difference: Difference, answer: Answer) -> dict[str, Any]:
-    """One difference; of a record that one side lacks, all values of the other beside nulls."""
-    names = [field.name for field in answer.plan.left.key]
-    key = dict(zip(names, key_parts(difference.key), strict=True))
-    left, right = difference.left, difference.right
-    shown = {"kind": difference.kind, "key": key}
-    present = difference.fields or [field.name for field in answer.plan.left.fields]
-    if difference.kind != "duplicate":
-        return {**shown, "fields": {name: _both(left, right, name) for name in present}}
-    return {
-        **shown,
-        "fields": {},
-        "copies": {"left": difference.left_copies, "right": difference.right_copies},
-        "unmatched": {"left": [dict(each) for each in difference.left_only],
-                      "right": [dict(each) for each in difference.right_only]},
-    }  # fmt: skip
+    """One difference, as a line of `--output FILE.jsonl`."""
+    from trueup.compare.outputs import as_document  # noqa: PLC0415  loads Arrow
 
-
-def _both(left: Any, right: Any, name: str) -> dict[str, str | None]:
-    return {
-        "left": None if left is None else left.get(name),
-        "right": None if right is None else right.get(name),
-    }
+    return as_document(difference, answer.plan)
 
 
 def schema(answer: Answer) -> dict[str, Any]:
@@ -68,6 +54,18 @@ def schema(answer: Answer) -> dict[str, Any]:
         "case_only": [list(pair) for pair in notes.case_only],
         "compared_as": list(notes.compared_as),
     }
+
+
+def analysis_as_json(analysis: Analysis, answer: Answer) -> dict[str, Any]:
+    """What was found, by the names of its values; keys of examples as those of differences."""
+    names = [field.name for field in answer.plan.left.key]
+    told = asdict(analysis)
+    for column, shown in zip(analysis.columns, told["columns"], strict=True):
+        shown["share"] = round(column.share, 6)
+        for example in shown["examples"]:
+            key = example["key"]
+            example["key"] = None if key is None else dict(zip(names, key_parts(key), strict=True))
+    return told
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from trueup.cli import diff_analysis_text
 from trueup.cli.diff_json import COUNTS
 from trueup.cli.terminal import counted, cut, number, paint, say, value, width
 from trueup.model.canonical import is_odd
@@ -13,6 +14,7 @@ from trueup.model.record import key_parts
 
 if TYPE_CHECKING:
     from trueup.cli.question import Answer
+    from trueup.compare.analysis.result import Analysis
     from trueup.compare.result import Difference
     from trueup.ports import Description
 
@@ -24,11 +26,18 @@ _PER_RECORD: Final = 8
 _ALIGNED: Final = 100
 
 
-def show(answer: Answer, limit: int | None, *, explain: bool = False, statements: bool = False) -> None:
+def show(
+    answer: Answer,
+    limit: int | None,
+    *,
+    explain: bool = False,
+    statements: bool = False,
+    analysis: Analysis | None = None,
+) -> None:
     """Prints the answer; limit: differences listed at most, None for all. statements: what databases were asked."""
     counts = answer.comparison.counts
     say(header(answer))
-    for line in schema(answer):
+    for line in schema(answer, analysis):
         say(line)
     say("   ".join(f"{name} {number(getattr(counts, name))}" for name in COUNTS[2:]))
     by_field = {name: count for name, count in answer.comparison.differing_fields.items() if count}
@@ -42,6 +51,8 @@ def show(answer: Answer, limit: int | None, *, explain: bool = False, statements
     listed = list_differences(answer, limit)
     if listed < counts.different:
         say(paint(f" … {number(counts.different - listed)} more: --limit 0 for all, --json", "dim"))
+    if analysis is not None:
+        diff_analysis_text.show(analysis)
     if answer.agree:
         say(paint("agree", "green"))
 
@@ -59,7 +70,7 @@ def _side(side: Description, rows: int) -> str:
     return f"{side.label} ({side.system}, {number(rows)} {'row' if rows == 1 else 'rows'})"
 
 
-def schema(answer: Answer) -> Iterator[str]:
+def schema(answer: Answer, analysis: Analysis | None = None) -> Iterator[str]:
     """What the columns of both sides say about each other; one-sided columns keep the sides from agreeing."""
     notes = answer.comparison.notes
     lines = list(notes.compared_as)
@@ -67,6 +78,8 @@ def schema(answer: Answer) -> Iterator[str]:
         if names:
             lines.append(f"only in {where}: {', '.join(names)} (--ignore {','.join(names)} to leave out)")
     lines += [f"{a} ↔ {b}: the same but for case? --map {a}={b}" for a, b in notes.case_only]
+    if analysis is not None:
+        lines += diff_analysis_text.schema(analysis)
     for at, line in enumerate(lines):
         yield f"{'schema' if at == 0 else '':<9}{line}"
 

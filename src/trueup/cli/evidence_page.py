@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trueup.cli.evidence_text import assurance
-from trueup.cli.html import Html, Part, document, joined, tag
+from trueup.cli.html import STYLE, Html, Part, document, joined, table, tag
 from trueup.engine.asking import CAUSES
 from trueup.engine.evidence import program_version
 from trueup.model.drift import Drift
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 1_000
 # What is more is no duration, but a time.
 _TIMES_FROM_US: Final = 10 * 365 * 86_400_000_000
-_STYLE: Final = """
-:root { --line: #c9ced6; --quiet: #59626f; --good: #14632f; --bad: #a01919; --shade: #f4f5f7; }
-* { box-sizing: border-box; }
-body { font: 15px/1.45 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; color: #15181d;
-  max-width: 72rem; margin: 2rem auto; padding: 0 1.5rem; }
-h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.3rem; margin: 2.4rem 0 .5rem; }
-h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
-p { margin: .4rem 0; max-width: 60rem; } .quiet { color: var(--quiet); }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-size: .9rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
-th { background: var(--shade); font-weight: 600; overflow-wrap: normal; }
-td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.w { white-space: nowrap; } th.side { width: 13rem; }
-code { font: .85em ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
-.box { border: 1px solid var(--line); border-left: 6px solid var(--good); padding: .6rem 1rem; margin: 1.2rem 0;
-  background: var(--shade); } .box.bad { border-left-color: var(--bad); }
-.good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
-ul { margin: .3rem 0; padding-left: 1.3rem; }
-@media print { body { margin: 0; max-width: none; font-size: 10pt; padding: 0; } h2 { break-before: page; }
-  h2.first { break-before: auto; } tr, .box { break-inside: avoid; } thead { display: table-header-group; } }
-@page { margin: 15mm; }
-"""
 _ENDINGS: Final = {
     "agreed": "agreed later", "accepted": "accepted", "decided": "decided", "again": "found again",
     "repaired": "repair given", "open": "open", "dropped": "not wanted", "overtaken": "left to a later run",
@@ -74,7 +51,7 @@ def page(accounts: Sequence[Account], proof: Proof, period: Period) -> str:
     span = f"{_time(period.since_us) or 'the beginning'} to {_time(period.until_us) or 'now'}"
     return document(
         title,
-        _STYLE,
+        STYLE,
         tag("h1", title),
         tag("p", f"{', '.join(each.pair for each in accounts) or 'no pair'}. On record from {span}.", class_="quiet"),
         tag("p", f"Written {_time(period.at_us)} by trueup {program_version()}. All times are UTC.", class_="quiet"),
@@ -117,7 +94,7 @@ def _open(accounts: Sequence[Account]) -> Html:
     return tag(
         "div",
         tag("strong", f"Still open, by what is on record: {len(rows):,}"),
-        _table(["pair", "record", "what differs", "found by", "what is known"], rows),
+        table(["pair", "record", "what differs", "found by", "what is known"], rows),
         class_="box bad",
     )
 
@@ -154,7 +131,7 @@ def _runs(runs: Sequence[RunAccount]) -> Html:
             ]
         )  # fmt: skip
     heads = ["run", "on record", "what", "judged up to", "authority", "replica", "agree", "differ", "ended"]
-    return _table(heads, rows, numbers={0, 4, 5, 6, 7})
+    return table(heads, rows, numbers={0, 4, 5, 6, 7})
 
 
 def _details(run: RunAccount) -> Html:
@@ -176,7 +153,7 @@ def _inputs(inputs: dict[str, Any]) -> Html | None:
         if "clock_us" in found or "snapshot" in found:
             said = f"snapshot {found['snapshot']}; not kept" if "snapshot" in found else "not kept"
             rows.append([role, f"read at {_time(found.get('clock_us'))} by its own clock", said])
-    return _table(["side", "what was read", ""], rows) if rows else None
+    return table(["side", "what was read", ""], rows) if rows else None
 
 
 def _totals(totals: Sequence[dict[str, Any]]) -> Html | None:
@@ -186,7 +163,7 @@ def _totals(totals: Sequence[dict[str, Any]]) -> Html | None:
         left_out = [f"{each[name]:,} not added" for name in ("authority_unadded", "replica_unadded") if name in each]
         word = tag("span", "equal", class_="good") if sides[0] == sides[1] else tag("span", "differ", class_="bad")
         rows.append([f"{each['amount']} {each['currency'] or ''}", *sides, joined(word, " ", ", ".join(left_out))])
-    return _table(["control total", "authority", "replica", ""], rows, numbers={1, 2}) if rows else None
+    return table(["control total", "authority", "replica", ""], rows, numbers={1, 2}) if rows else None
 
 
 def _items(run: RunAccount) -> Html:
@@ -202,7 +179,7 @@ def _items(run: RunAccount) -> Html:
     left_out = len(run.items) - len(rows) + run.body.get("items_left_out", 0)
     heads = ["record", "what differs", "authority", "replica, as it was before", "what the run did", "what came of it"]
     return joined(
-        _table(heads, rows),
+        table(heads, rows),
         tag("p", f"… and {left_out:,} more, in the plan and in the JSON lines.", class_="quiet") if left_out else None,
     )
 
@@ -236,7 +213,7 @@ def _decisions(decisions: Sequence[tuple[Entry, dict[str, Any]]]) -> Html:
             ]
         )  # fmt: skip
     heads = ["entry", "on record", "case", "record", "what differed", "decision", "by", "reason", "what came of it"]
-    return _table(heads, rows, numbers={0, 2})
+    return table(heads, rows, numbers={0, 2})
 
 
 # ── rules ────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,7 +238,7 @@ def _rules(runs: Sequence[RunAccount]) -> Html | None:
         tag("p", f"Rules of run {known[-1].body['run']}, by {program['name']} {program['version']}. Digest ",
             tag("code", rules["digest"])),
         tag("p", "The rules changed in this period: " + "; ".join(changes) + ".", class_="bad") if changes else None,
-        _table(["rule", "declared"], rows),
+        table(["rule", "declared"], rows),
     )  # fmt: skip
 
 
@@ -315,17 +292,6 @@ def _how_to_check(proof: Proof) -> Html:
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _table(
-    heads: Sequence[str], rows: Sequence[Sequence[Part]], numbers: set[int] | frozenset[int] = frozenset()
-) -> Html:
-    def style(at: int) -> str | None:
-        return "n" if at in numbers else None
-
-    head = tag("tr", *(tag("th", name, class_=style(at)) for at, name in enumerate(heads)))
-    body = [tag("tr", *(tag("td", part, class_=style(at)) for at, part in enumerate(row))) for row in rows]
-    return tag("table", tag("thead", head), tag("tbody", *body))
 
 
 def _key(parts: Sequence[Any]) -> Html:

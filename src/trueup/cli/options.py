@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -71,6 +71,39 @@ def one_by_side(values: Sequence[str], option: str) -> tuple[str | None, str | N
     """The one value for each side, or None."""
     found = by_side(values, option)
     return (found.left or (None,))[0], (found.right or (None,))[0]
+
+
+def limits(**given: Sequence[str] | None) -> tuple[dict[str, float], dict[str, float]]:
+    """How much may be asked of the database of each side, by the names of `trueup.Sql`. given: by option."""
+    found: tuple[dict[str, float], dict[str, float]] = ({}, {})
+    for option, values in given.items():
+        for at, text in enumerate(one_by_side(values or (), f"--{option}")):
+            if text is not None:
+                name, read, example = LIMITS[option]
+                found[at][name] = _limit(option, text, read, example)
+    return found
+
+
+def _limit(option: str, text: str, read: Callable[[str], float], example: str) -> float:
+    try:
+        return read(text)
+    except (ValueError, ConfigError):
+        raise ConfigError(f"--{option} {text}: this can't be meant.", hint=f"For example: {example}.") from None
+
+
+def _seconds(text: str) -> float:
+    return duration_us(text) / 1_000_000 if text[-1:].isalpha() else float(text)
+
+
+def _share(text: str) -> float:
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
+LIMITS: Final[Mapping[str, tuple[str, Callable[[str], float], str]]] = {
+    "connections": ("connections", int, "--connections 4"),
+    "timeout": ("timeout_s", _seconds, "--timeout 60s"),
+    "throttle": ("throttle", _share, "--throttle 25%"),
+}
 
 
 def conditions(both: str | None, *special: str | None) -> tuple[str | None, ...]:

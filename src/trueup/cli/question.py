@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from trueup.cli.options import BySide
 from trueup.cli.terminal import progress
 from trueup.errors import ConfigError
-from trueup.locations import FileLocation, open_side, parse_location
+from trueup.locations import FileLocation, TableLocation, open_on, open_side, parse_location
 from trueup.model.record import Rule
 
 if TYPE_CHECKING:
+    from trueup.compare.analysis.result import Analysis
     from trueup.compare.plan import Plan
     from trueup.compare.result import Comparison
     from trueup.ports import Description, Side
@@ -24,26 +25,37 @@ MANY: Final = frozenset(("null",))
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Two sides as compared. seconds: from opening them to the last row."""
+    """Two sides as compared.
+
+    seconds: from opening them to the last row. left_side, right_side: may be asked for more.
+    """
 
     left: Description
     right: Description
     plan: Plan
     comparison: Comparison
     seconds: float
+    left_side: Side | None = None
+    right_side: Side | None = None
 
     @property
     def agree(self) -> bool:
         """Whether nothing differs: no record, and no column that only one side has."""
         return self.comparison.agree
 
+    def analysis(self, redact: Collection[str] = ()) -> Analysis:
+        """What differs, and probably why. redact: columns whose values must not be shown."""
+        from trueup.compare.analysis import analyse  # noqa: PLC0415  only where it is wanted
+
+        return analyse(self.comparison, self.plan, (self.left, self.right), self.left_side, redact)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """How two locations are to be compared.
 
-    Names are those of the left side; rename: the right side's names. where, zone: left's and right's.
-    files: options of files by name.
+    Names are those of the left side; rename: the right side's names. where, zone, limits: left's and right's.
+    files: options of files by name. on: the engine that reads and matches both sides.
     """
 
     key: tuple[str, ...] = ()
@@ -54,9 +66,11 @@ class Question:
     kinds: Mapping[str, str] = field(default_factory=dict)
     where: tuple[str | None, ...] = (None, None)
     zone: tuple[str | None, ...] = (None, None)
+    limits: tuple[Mapping[str, float], ...] = ({}, {})
     files: Mapping[str, BySide] = field(default_factory=dict)
     strategy: str | None = None
     memory_mb: int = 512
+    on: str | None = None
 
     @contextmanager
     def answer(self, left: str, right: str, *, follow: bool = True) -> Iterator[Answer]:
@@ -91,12 +105,15 @@ class Question:
                     progress=lambda done, total: follower("compare", done, total),
                 )
             stack.enter_context(comparison)
-            yield Answer(described_a, described_b, planned, comparison, time.monotonic() - started)
+            yield Answer(described_a, described_b, planned, comparison, time.monotonic() - started, a, b)
 
     def _check_files(self, left: str, right: str) -> None:
-        """An option for files, said for both sides, is an error where neither is a file."""
+        """An option for files, said for both sides, is an error where neither is a file; so is one for databases."""
         formats = self.files.get("format", BySide())
         parsed = [parse_location(text, format=_one(formats[at])) for at, text in enumerate((left, right))]
+        if not any(isinstance(each, TableLocation) for each in parsed) and any(self.limits):
+            hint = "Leave out --connections, --timeout and --throttle: both sides are files."
+            raise ConfigError("what may be asked of a database is said, but there is none.", hint=hint)
         if any(isinstance(each, FileLocation) for each in parsed):
             return
         for name, given in self.files.items():
@@ -104,6 +121,8 @@ class Question:
                 raise ConfigError(f"--{name} is an option of files.", hint="Leave it out: both sides are tables.")
 
     def _open(self, stack: ExitStack, location: str, at: int) -> tuple[Side, Description]:
+        if self.on is not None:
+            return self._open_on(self.on, location, at)
         given = {name: each for name, each in self.files.items() if each[at]}
         parsed = parse_location(location, format=_one(self.files.get("format", BySide())[at]))
         if not isinstance(parsed, FileLocation):
@@ -111,7 +130,8 @@ class Question:
             given = {name: each for name, each in given.items() if not each.common}
         options: dict[str, Any] = {name: each[at] if name in MANY else _one(each[at]) for name, each in given.items()}
         key = [name if at == 0 else self.rename.get(name, name) for name in self.key]
-        side = open_side(location, key=key, where=self.where[at], zone=self.zone[at], **options)
+        limits = self.limits[at]
+        side = open_side(location, key=key, where=self.where[at], zone=self.zone[at], limits=limits, **options)
         stack.callback(side.close)
         described = side.describe()
         kinds = self._kinds(described, at)
@@ -121,6 +141,17 @@ class Question:
             stack.callback(side.close)
             described = side.describe()
         return side, described
+
+    def _open_on(self, engine: str, location: str, at: int) -> tuple[Side, Description]:
+        unused = [f"--{name}" for name, each in self.files.items() if each[at] and name != "format"]
+        unused += ["--zone"] if self.zone[at] is not None else []
+        if unused:
+            hint = f"Leave it out, or leave out --on {engine}."
+            raise ConfigError(f"{unused[0]} has no meaning on {engine}.", hint=hint)
+        key = [name if at == 0 else self.rename.get(name, name) for name in self.key]
+        given = _one(self.files.get("format", BySide())[at])
+        side = open_on(engine, location, key=key, where=self.where[at], format=given)
+        return side, side.describe()
 
     def _kinds(self, described: Description, at: int) -> dict[str, str]:
         named = {name if at == 0 else self.rename.get(name, name): kind for name, kind in self.kinds.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from trueup.cli import schedules_text, systems_text
+from trueup.cli import conditions_text, schedules_text, systems_text
 from trueup.cli.terminal import END_WORDS, clock, counted, cut, number, paint, say, value, width
 from trueup.model.change import Outcome
 from trueup.model.drift import Drift
@@ -14,7 +14,6 @@ from trueup.model.record import key_parts
 
 if TYPE_CHECKING:
     from trueup.engine.report import Report, Status, Story
-    from trueup.model.plan import PlanItem
     from trueup.pair import Pair
 
 _KEY_MAX: Final = 40
@@ -34,7 +33,7 @@ def show(report: Report, pair: Pair, limit: int | None, reasons: Mapping[str, in
     for line in _phases(report, pair):
         say(cut(line, width()))
     if report.what in ("dry run", "report", "adopt") and report.plan:
-        show_plan(report.plan, limit)
+        show_plan(report, limit)
     for reason, count in (reasons or {}).items():
         say(cut(f" parked    {number(count)}: {reason}", width()))
     for note in report.notes:
@@ -148,15 +147,15 @@ def _conclusion(report: Report) -> str:
     return paint(f"{', '.join(waits)}: trueup {look} {report.pair}", "yellow")
 
 
-def show_plan(plan: Sequence[PlanItem], limit: int | None) -> None:
+def show_plan(report: Report, limit: int | None) -> None:
     """Confirmed drifts and what is to be done about each."""
     say()
-    for item in plan[:limit]:
+    for item in report.plan[:limit]:
         key = cut(", ".join(value(part) for part in key_parts(item.key)), _KEY_MAX)
-        fields = "  ".join(_change(name, a, b) for name, (a, b) in item.texts().items())
+        fields = "  ".join(_change(name, a, b) for name, (a, b) in report.texts(item).items())
         say(cut(f" {item.drift:<9} {item.verdict:<7} {key:<16}  {fields}".rstrip(), width()))
-    if limit is not None and len(plan) > limit:
-        say(paint(f" … {number(len(plan) - limit)} more: --limit 0 for all, --json", "dim"))
+    if limit is not None and len(report.plan) > limit:
+        say(paint(f" … {number(len(report.plan) - limit)} more: --limit 0 for all, --json", "dim"))
 
 
 def _change(name: str, authority: str | None, replica: str | None) -> str:
@@ -174,6 +173,8 @@ def show_status(found: Sequence[Status], size: int) -> None:
             say(cut(f"{' ' * size}  {error}", width()))
         if each.next_command is not None:
             say(f"{' ' * size}  → {each.next_command}")
+        for line in conditions_text.lines(each.conditions, each.now_us, each.next_command):
+            say(cut(f"{' ' * size}  {line}", width()))
 
 
 def _windows(each: Status) -> Iterator[str]:

@@ -12,7 +12,7 @@ from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison, Read
 from trueup.compare.watched import Traffic
 from trueup.errors import ConfigError
-from trueup.ports import HashingSide, Side
+from trueup.ports import ClusterSide, HashingSide, Side
 
 STRATEGIES: Final = ("gate", "segments", "keyhash", "sketch", "rows")
 MEMORY_MB: Final = 512
@@ -41,6 +41,8 @@ def compare(
     traffic = _traffic(left, right, progress or (lambda done, total: None))
     found, reason = None, "asked for"
     if strategy != "rows":
+        found = _in_cluster(left, right, plan, memory_mb, traffic)
+    if found is None and strategy != "rows":
         found, reason = _by_hashes(left, right, plan, strategy, memory_mb, traffic)
     if found is None:
         found = replace(_by_rows(left, right, plan, memory_mb, traffic), reason=reason)
@@ -62,11 +64,22 @@ def _traffic(left: Side, right: Side, progress: Progress) -> tuple[Traffic, Traf
     return Traffic(seen), Traffic(seen)
 
 
+def _in_cluster(
+    left: Side, right: Side, plan: Plan, memory_mb: int, traffic: tuple[Traffic, Traffic]
+) -> Comparison | None:
+    if not isinstance(left, ClusterSide):
+        return None
+    from trueup.compare.cluster import compare_in_cluster  # noqa: PLC0415  loads DuckDB
+
+    found = compare_in_cluster(left, right, plan, memory_mb=memory_mb, traffic=traffic)
+    return None if found is None else replace(found, reason="one engine reads both sides, and matches them itself")
+
+
 def _by_hashes(
     left: Side, right: Side, plan: Plan, strategy: str | None, memory_mb: int, traffic: tuple[Traffic, Traffic]
 ) -> tuple[Comparison | None, str]:
-    if not (isinstance(left, HashingSide) and isinstance(right, HashingSide)):
-        return None, "records are read: not both sides can hash them in place"
+    if not (isinstance(left, HashingSide) or isinstance(right, HashingSide)):
+        return None, "records are read: neither side can hash them in place"
     if not plan.exact:
         return None, "records are read: tolerances, folding and states that mean absence are judged here"
     from trueup.compare.hashed import compare_hashed  # noqa: PLC0415  loads DuckDB

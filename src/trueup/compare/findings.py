@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
@@ -20,6 +20,8 @@ from trueup.model.columns import digests, key_texts, text_array
 from trueup.model.record import Projection
 
 pc: Any = pyarrow.compute
+# Records next to each other lie on one page of a file.
+_RUN: Final = 16
 
 
 class RowFindings:
@@ -38,21 +40,35 @@ class RowFindings:
         """Every difference in key order, or the first `limit`."""
         if limit is not None and limit <= 0:
             return iter(())
-        lines = self._lines()
-        by_key = (self._difference(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
-        return islice(by_key, limit)
+        return islice(self.sample(1), limit)
 
-    def _lines(self) -> Iterator[_Line]:
+    def sample(self, every: int) -> Iterator[Difference]:
+        """One of `every` differences in key order, evenly spread over the keys that are not surely the same."""
+        lines = self._lines(RANGE if every == 1 else f"{RANGE} AND o % {every} = 0")
+        return (self._difference(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
+
+    def left_records(self, most: int) -> Iterator[Values]:
+        """Values of so many records of the left spool, in evenly spread runs of a few."""
+        rows, shape = self._left.spool.rows, self._left.shape
+        step = max(1, -(-rows // most)) * _RUN
+        starts = range(0, rows, step)
+        numbers = pa.array([at for start in starts for at in range(start, min(start + _RUN, rows))], pa.int64())
+        if not len(numbers):
+            return
+        for batch in self._left.spool.take(numbers).to_batches():
+            yield from _values(batch, shape, "", _keys(batch, shape)[1])
+
+    def _lines(self, some: str) -> Iterator[_Line]:
         a, b = self._left.shape, self._right.shape
         left = [f"l.{name} AS l{name}" for name, _ in a.values()]
         right = [f"r.{name} AS r{name}" for name, _ in b.values()]
         told = ["l.o IS NOT NULL AS hasl", "r.o IS NOT NULL AS hasr", *left, *right]
         shown = f"""SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, {", ".join(told)}
-                    FROM (FROM left_values {RANGE}) AS l FULL JOIN (FROM right_values {RANGE}) AS r
+                    FROM (FROM left_values {some}) AS l FULL JOIN (FROM right_values {some}) AS r
                     ON l.o = r.o AND l.i = r.i"""
         sql = f"""SELECT v.* EXCLUDE (o), odd.*, cl, cr, fields
-                  FROM (FROM odd {RANGE}) AS odd JOIN (FROM tally {RANGE}) USING (o)
-                  LEFT JOIN (FROM changed {RANGE}) USING (o) LEFT JOIN ({shown}) AS v USING (o)
+                  FROM (FROM odd {some}) AS odd JOIN (FROM tally {some}) USING (o)
+                  LEFT JOIN (FROM changed {some}) USING (o) LEFT JOIN ({shown}) AS v USING (o)
                   WHERE gone IS NULL OR gone OR len(fields) > 0 ORDER BY o, i"""
         for batch in in_ranges(self._workspace, sql):
             yield from self._lines_of(batch)

@@ -1,14 +1,18 @@
-"""Comparing two databases by hashes: which function both share, which strategy fits, and what to do where it fails."""
+"""Comparing by hashes: which function both sides share, which strategy fits, and what to do where it fails.
+
+At least one side hashes its records where they are. The other one does too, or is read once and kept here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from trueup.compare import sketch
+from trueup.compare.kept import CANONICAL, Kept
 from trueup.compare.keyhash import Hashed, Range, match_ranges, ranges
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
@@ -16,9 +20,9 @@ from trueup.compare.segments import at_once, differing, gate
 from trueup.compare.suspects import Suspects, Told
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
-from trueup.ports import HashingSide, Snapshot
+from trueup.model.record import Projection
+from trueup.ports import HashingSide, Side, Snapshot
 
-CANONICAL: Final = "canonical"
 # Tables up to this size are read as a whole as fast as they are hashed.
 _SMALL_ROWS: Final = 20_000
 # What a table is taken for that nobody has counted, such as a view.
@@ -29,15 +33,16 @@ _SAMPLE_ROWS: Final = 512
 # Above this share of segments that differ, adding them up first would cost more than it saves.
 _SHARE_MAX: Final = 0.4
 # Keys and hashes are small, and what does not fit goes to disk.
-_HASHES_MB: Final = 128
+_HASHES_MB: Final = 64
+_GAPS_SHOWN: Final = 3
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
 Tell = Callable[[Suspects], Told]
 
 
 def compare_hashed(
-    left: HashingSide,
-    right: HashingSide,
+    left: Side,
+    right: Side,
     plan: Plan,
     strategy: str | None,
     *,
@@ -47,25 +52,54 @@ def compare_hashed(
     """The comparison, or None and why the records must be read."""
     estimates = [known for side in (left, right) if (known := side.describe().rows) is not None]
     rows = max(estimates) if estimates else _UNKNOWN_ROWS
-    sides = _opened(left, right, plan, traffic)
+    if strategy is None and rows <= _SMALL_ROWS and not all(isinstance(side, HashingSide) for side in (left, right)):
+        return None, "records are read: so few are read as fast as they are hashed"
+    opened = _opened(((left, plan.left), (right, plan.right)), traffic, memory_mb)
+    if isinstance(opened, str):
+        return None, opened
     try:
-        found, reason = _Case(sides, plan, rows, strategy, memory_mb).run()
+        found, reason = _Case(opened, plan, rows, strategy, memory_mb).run()
     finally:
-        for each, side in zip(traffic, (sides.left, sides.right), strict=True):
+        for each, side in zip(traffic, (opened.left, opened.right), strict=True):
             each.statements = side.statements
-        sides.close()
+        opened.close()
     return found, reason
 
 
-def _opened(left: HashingSide, right: HashingSide, plan: Plan, traffic: tuple[Traffic, Traffic]) -> Hashed:
-    first = left.snapshot(plan.left)
+def _opened(asked: Sequence[tuple[Side, Projection]], traffic: tuple[Traffic, Traffic], memory_mb: int) -> Hashed | str:
+    """Both sides under a function that they share, or why there is none. A side that has none is read and kept."""
+    opened: list[Snapshot | None] = [None, None]
     try:
-        second = right.snapshot(plan.right)
+        for at, (side, projection) in enumerate(asked):
+            if isinstance(side, HashingSide):
+                opened[at] = Watched(side.snapshot(projection), traffic[at])
+        functions = [() if each is None else each.functions for each in opened]
+        common = [name for name in functions[0] if name in functions[1]]
+        if common:
+            function = common[0]
+        elif any(CANONICAL in each for each in functions):
+            function, at = CANONICAL, 0 if CANONICAL in functions[1] else 1
+            if (needless := opened[at]) is not None:
+                needless.close()
+            opened[at] = Kept(*asked[at], traffic[at], memory_mb // 2)
+        else:
+            _close(opened)
+            lacking = next((each.gaps for each in opened if each is not None and each.gaps), ())
+            more = f" and {len(lacking) - _GAPS_SHOWN} more" if len(lacking) > _GAPS_SHOWN else ""
+            return f"records are read: no SQL gives the canonical text of {', '.join(lacking[:_GAPS_SHOWN])}{more}"
+        left, right = opened
+        assert left is not None
+        assert right is not None
+        return Hashed(left, right, function)
     except BaseException:
-        first.close()
+        _close(opened)
         raise
-    common = [name for name in first.functions if name in second.functions]
-    return Hashed(Watched(first, traffic[0]), Watched(second, traffic[1]), common[0] if common else "")
+
+
+def _close(opened: Sequence[Snapshot | None]) -> None:
+    for each in opened:
+        if each is not None:
+            each.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +115,12 @@ class _Case:
     def run(self) -> tuple[Comparison | None, str]:
         """By the strategy asked for, else by the one that fits."""
         sides, asked = self.sides, self.strategy
-        if not sides.function:
-            return None, "records are read: the two databases hash, or declare their columns, in different ways"
-        if asked is None and sides.function == CANONICAL and (not self._ranged() or self.rows <= _SMALL_ROWS):
+        if asked is None and sides.function == CANONICAL and not self._worthwhile():
             return None, "records are read: hashing in both of these systems is no faster"
         if asked in (None, "gate"):
             small = self.rows <= _SMALL_ROWS
-            if asked or small or not self._ranged():
+            # Canonical hashes cost more than sending them: a gate that does not pass would cost twice.
+            if asked or small or not (self._ranged() or sides.function == CANONICAL):
                 told, reason = gate(sides)
                 if told is not None:
                     return self._agreeing(told, reason), reason
@@ -100,9 +133,9 @@ class _Case:
         span = self._span() if self._ranged() else None
         asked = self.strategy
         if span is None:
-            if asked in ("segments", "sketch"):
-                return self._by_keyhash("key and hash are read: keys are no whole numbers that are surely unique")
-            return self._by_keyhash("asked for")
+            if asked == "keyhash":
+                return self._by_keyhash("asked for")
+            return self._by_keyhash("key and hash are read: keys are no whole numbers that are surely unique")
         if asked == "keyhash":
             return self._by_keyhash("asked for", span)
         if asked == "segments":
@@ -172,16 +205,19 @@ class _Case:
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
+    def _worthwhile(self) -> bool:
+        """Canonical hashes of keys in no order save nothing between two servers, but where one side is here."""
+        return self.rows > _SMALL_ROWS and (self.sides.left.here or self.sides.right.here or self._ranged())
+
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"
 
     def _span(self) -> Range | None:
         """All keys of both sides lie within; None where a side has no such keys, or they are too far apart to count."""
-        spans = at_once(self.sides, lambda side: side.span())
-        known = [span for span in spans if span is not None]
-        if not known:
+        left, right = at_once(self.sides, lambda side: side.span())
+        if left is None or right is None:
             return None
-        first, last = min(span[0] for span in known), max(span[1] for span in known)
+        first, last = min(left[0], right[0]), max(left[1], right[1])
         return (first, last) if last - first < 2**62 else None
 
     def _sampled(self, span: Range) -> float:

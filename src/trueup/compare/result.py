@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 from trueup.compare.plan import SchemaNotes
 from trueup.model.change import UPSERT
@@ -85,6 +85,17 @@ class Findings(Protocol):
 
     def close(self) -> None:
         """Removes what was kept."""
+
+
+@runtime_checkable
+class SampledFindings(Findings, Protocol):
+    """Findings that can be looked at without reading all of them."""
+
+    def sample(self, every: int) -> Iterator[Difference]:
+        """About one of `every` differences, evenly spread over the keys, in key order."""
+
+    def left_records(self, most: int) -> Iterator[Values]:
+        """At most so many of the left records that were read, evenly spread in the order of reading."""
 
 
 class Nothing:

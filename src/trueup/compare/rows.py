@@ -21,11 +21,13 @@ from trueup.compare.result import COPIES_SHOWN, Counts
 from trueup.compare.stage import GONE, Stage, gone
 from trueup.compare.watched import Traffic
 from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
-from trueup.ports import Side
+from trueup.ports import Side, StoppableScan
 
 pc: Any = pyarrow.compute
 # Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
 _SALT: Final = 0x9E3779B97F4A7C15
+# How often a side is told to stop: what is about to be asked of it can't be stopped yet.
+_STOPPING_S: Final = 0.2
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 # Raises where the other side has failed.
 Going: TypeAlias = Callable[[], None]
@@ -38,24 +40,31 @@ def compare_rows(
 ) -> tuple[Counts, dict[str, int], RowFindings]:
     """Reads both sides to their end and tells every key's state; counts are exact. The caller closes the findings."""
     workspace = Workspace(memory_mb)
-    a, b = (
-        watch.records(side.scan(asked))
-        for watch, side, asked in zip(traffic, (left, right), (plan.left, plan.right), strict=True)
-    )
+    scans = [left.scan(plan.left), right.scan(plan.right)]
+    a, b = (watch.records(scan) for watch, scan in zip(traffic, scans, strict=True))
+
+    def stop() -> None:
+        for scan in scans:
+            if isinstance(scan, StoppableScan):
+                scan.stop()
+
     try:
-        return judge_records(workspace, a, b, plan)
+        return judge_records(workspace, a, b, plan, stop)
     except BaseException:
         workspace.close()
         raise
 
 
 def judge_records(
-    workspace: Workspace, left: Batches, right: Batches, plan: Plan
+    workspace: Workspace, left: Batches, right: Batches, plan: Plan, stop: Callable[[], None]
 ) -> tuple[Counts, dict[str, int], RowFindings]:
-    """Tells the state of every key of these records; the findings take over the workspace."""
+    """Tells the state of every key of these records; the findings take over the workspace.
+
+    stop: as of `read_both`.
+    """
     a = Stage(workspace, "left", plan.left, plan.absent_when)
     b = Stage(workspace, "right", plan.right)
-    read_both((left, a.fill), (right, b.fill))
+    read_both((left, a.fill), (right, b.fill), stop)
     rows = _Rows(workspace, a, b, plan)
     counts = rows.count()
     return counts, rows.differing, RowFindings(workspace, a, b, plan)
@@ -65,17 +74,25 @@ class _Stopped(Exception):
     """The other side failed; its error is the one to tell."""
 
 
-def read_both(left: tuple[Batches, Fill], right: tuple[Batches, Fill]) -> None:
-    """Reads both sides at once: the closer their snapshots, the less has changed between them."""
-    stop = threading.Event()
+def read_both(left: tuple[Batches, Fill], right: tuple[Batches, Fill], stop: Callable[[], None]) -> None:
+    """Reads both sides at once: the closer their snapshots, the less has changed between them.
+
+    stop: ends what the systems are doing for these batches. It is called, until nobody reads any more, where one
+    side failed or the program is interrupted.
+    """
+    stopped = threading.Event()
 
     def going() -> None:
-        if stop.is_set():
+        if stopped.is_set():
             raise _Stopped
 
     def read(batches: Batches, fill: Fill) -> None:
         try:
             fill(batches, going)
+        except Exception:
+            if stopped.is_set():
+                raise _Stopped from None  # of a side that was told to stop, no error is worth telling
+            raise
         finally:
             # A scan that is not read to its end must not hold its connection until somebody collects it.
             if isinstance(batches, Generator):
@@ -87,7 +104,10 @@ def read_both(left: tuple[Batches, Fill], right: tuple[Batches, Fill]) -> None:
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:
             if not all(future.done() and future.exception() is None for future in futures):
-                stop.set()
+                stopped.set()
+                while wait(futures, timeout=0).not_done:
+                    stop()
+                    wait(futures, timeout=_STOPPING_S)
     failures = [failure for future in futures if (failure := future.exception()) is not None]
     for failure in failures:
         if not isinstance(failure, _Stopped):

@@ -89,10 +89,11 @@ class Stage:
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
+        rows_max, bytes_max = min(CHUNK_ROWS, self._workspace.chunk_rows), min(CHUNK_BYTES, self._workspace.chunk_bytes)
         for batch in batches:
             waiting.append(self.shape.record(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            if rows >= rows_max or size >= bytes_max:
                 yield _few(waiting)
                 waiting, rows, size = [], 0, 0
         if rows:

@@ -24,7 +24,9 @@ pc: Any = pyarrow.compute
 _SALT: Final = 0x1E3779B97F4A7C15
 # A record without a hash is a suspect, whatever the other side has.
 _NO_HASH: Final = {"left": "coalesce(h, 1)", "right": f"coalesce(xor(h, {_SALT}), 2)"}
-_KEYS_AT_ONCE: Final = 16_384
+_KEYS_AT_ONCE: Final = 8_192
+# Keys and hashes of both sides that are matched at once.
+_BYTES_AT_ONCE: Final = 192 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,12 @@ class Suspects:
         self.workspace.insert(f"INSERT INTO suspects {self._odd('chunk')}", pa.concat_tables(sides))
 
     def add_staged(self, left: Snapshot, right: Snapshot, function: str) -> Told:
-        """Of all hashes of both sides, in any order and spilled to disk, those without an equal partner."""
+        """Of all hashes of both sides, in any order and spilled to disk, those without an equal partner.
+
+        They are matched a part of the keys at a time: what one grouping of all of them needs would grow with them.
+        """
         tables = {"left": left, "right": right}
+        read_bytes = dict.fromkeys(tables, 0)
         for name in tables:
             self.workspace.insert(f"CREATE TABLE {name}_hashes AS SELECT {self._listed}, h FROM chunk", self._empty)
 
@@ -79,15 +85,19 @@ class Suspects:
                 with self.workspace.inserts(sql) as put:
                     for batch in batches:
                         put(batch)
+                        read_bytes[name] += batch.nbytes
                         going()
 
             return insert
 
         a, b = ((snapshot.hashes(function), fill(name)) for name, snapshot in tables.items())
-        read_both(a, b)
-        both = f"(SELECT {self._listed}, h FROM left_hashes UNION ALL SELECT {self._listed}, h FROM right_hashes)"
+        read_both(a, b, lambda: _close(left, right))
         counts = [self.workspace.number(f"SELECT count(*) FROM {name}_hashes") for name in tables]
-        self.workspace.run(f"INSERT INTO suspects {self._odd(both)}")
+        parts = -(-sum(read_bytes.values()) // _BYTES_AT_ONCE)
+        for part in range(parts):
+            some = f"WHERE hash({self._listed}) % {parts} = {part}"
+            both = " UNION ALL ".join(f"SELECT {self._listed}, h FROM {name}_hashes {some}" for name in tables)
+            self.workspace.run(f"INSERT INTO suspects {self._odd(f'({both})')}")
         for name in tables:
             self.workspace.run(f"DROP TABLE {name}_hashes")
         return Told(counts[0], counts[1], (sum(counts) - self.records()) // 2)
@@ -99,7 +109,7 @@ class Suspects:
     def settle(self, left: Snapshot, right: Snapshot, told: Told) -> tuple[Counts, dict[str, int], RowFindings]:
         """Reads the suspects on both sides and tells every key's state; the findings take over the workspace."""
         a, b = (self._read(side, asked) for side, asked in ((left, self._plan.left), (right, self._plan.right)))
-        counts, differing, findings = judge_records(self.workspace, a, b, self._plan)
+        counts, differing, findings = judge_records(self.workspace, a, b, self._plan, lambda: _close(left, right))
         whole = replace(
             counts, left=told.same + counts.left, right=told.same + counts.right, same=told.same + counts.same
         )
@@ -117,6 +127,11 @@ class Suspects:
             keys = pa.table([each.cast(type_) for each, type_ in zip(batch.columns, types, strict=True)], self.names)
             for records in side.records(keys):
                 yield records.filter(_among(records, keys, asked))
+
+
+def _close(*sides: Snapshot) -> None:
+    for side in sides:
+        side.close()
 
 
 def _among(records: pa.RecordBatch, keys: pa.Table, asked: Projection) -> pa.Array[Any]:

@@ -50,7 +50,8 @@ class Watched:
 
     def __init__(self, snapshot: Snapshot, traffic: Traffic) -> None:
         self._snapshot, self.traffic = snapshot, traffic
-        self.functions, self.unique = snapshot.functions, snapshot.unique
+        self.functions, self.gaps = snapshot.functions, snapshot.gaps
+        self.unique, self.here = snapshot.unique, snapshot.here
 
     @property
     def statements(self) -> tuple[str, ...]:

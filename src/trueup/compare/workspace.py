@@ -25,7 +25,7 @@ CHUNK_ROWS: Final = 131_072
 CHUNK_BYTES: Final = 16 * 1024 * 1024
 BATCHES_MAX: Final = 8
 # Results come in batches of this many rows, and so do ranges of odd keys.
-BATCH_ROWS: Final = 16_384
+BATCH_ROWS: Final = 8_192
 
 
 # DuckDB wants about this much for each of its threads.
@@ -51,6 +51,8 @@ class Workspace:
 
     def __init__(self, memory_mb: int) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="trueup-"))
+        # Chunks wait beside what the database holds, those of both sides at once.
+        self.chunk_rows, self.chunk_bytes = memory_mb << 9, memory_mb << 16
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         self._connection = duckdb.connect(
             str(self.path / "keys.duckdb"),

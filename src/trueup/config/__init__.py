@@ -34,21 +34,25 @@ from trueup.config.options import (
 )
 from trueup.config.sides import ApiOptions, AuthOptions, FileOptions, TableOptions, Throttling
 from trueup.config.source import FILE_NAME, Place, Source
+from trueup.config.watching import AlertsOptions, HealthOptions, TargetOptions
 from trueup.errors import ConfigError, did_you_mean
 from trueup.locations import absolute_sqlite
 
 __all__ = [
     "FILE_NAME",
+    "AlertsOptions",
     "ApiOptions",
     "AuthOptions",
     "FieldOptions",
     "FileOptions",
     "FunctionOptions",
+    "HealthOptions",
     "PairOptions",
     "ProjectConfig",
     "SourceOptions",
     "SystemOptions",
     "TableOptions",
+    "TargetOptions",
     "Throttling",
     "UrlOptions",
     "WindowOptions",
@@ -137,6 +141,10 @@ def _model_at(location: Place) -> type[BaseModel]:
     if len(location) > 3 and location[2] in ("authority", "replica"):
         models: dict[str, type[BaseModel]] = {"table": TableOptions, "api": ApiOptions}
         return models.get(str(location[3]), FileOptions)
+    if location[0] == "health" or (len(location) > 3 and location[2] == "health"):
+        return HealthOptions
+    if location[0] == "alerts":
+        return TargetOptions if len(location) > 3 else AlertsOptions
     if len(location) > 3 and location[2] == "window":
         return WindowOptions
     if len(location) > 3 and location[2] == "fields":

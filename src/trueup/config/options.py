@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from trueup.config.sides import ApiOptions, FileOptions, SideOptions, TableOptions
 from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options, Zone
+from trueup.config.watching import AlertsOptions, HealthOptions
 from trueup.errors import ConfigError
 from trueup.model.budget import declare_system
 from trueup.model.drift import Drift
@@ -166,6 +167,12 @@ class PairOptions(ForEach):
         description="Amounts that evidence adds up at both sides; as a table, each with the field of its currency.",
     )
     redact: Names = Field((), description="Fields whose values never stand in evidence, only a hash of them.")
+    health: HealthOptions | None = Field(
+        None, description="From when something is a condition: `[pair.NAME.health]`. By default as `[health]`."
+    )
+    ping: str | None = Field(
+        None, description="Address of an outside watcher, such as healthchecks.io, that is told how runs go."
+    )
     handler: HandlerOptions | None = Field(
         None,
         description="Called for every change: `module:function`, or a URL. By default the built-in writer acts.",
@@ -244,6 +251,14 @@ class SourceOptions(ForEach):
         return self.model_dump(exclude={"route"}, exclude_defaults=True)
 
 
+class RetentionOptions(Options):
+    """How long what nothing depends on is kept: `[retention]`."""
+
+    history: Duration = Field("90d", description="What happened to a record; its newest 200 entries at most.")
+    plans: Duration = Field("90d", description="The records of a run's plan, once nobody is asked about them.")
+    letters: Duration = Field("90d", description="Dead letters, with the bodies that could not be understood.")
+
+
 class ProjectConfig(Options):
     """A whole trueup.toml."""
 
@@ -256,6 +271,13 @@ class ProjectConfig(Options):
     pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
     system: dict[str, SystemOptions] = Field({}, description="Systems by name, each in a table `[system.NAME]`.")
     source: dict[str, SourceOptions] = Field({}, description="Webhook senders by name, each in `[source.NAME]`.")
+    health: HealthOptions | None = Field(
+        None, description="From when something is a condition, where a pair does not say otherwise."
+    )
+    alerts: AlertsOptions | None = Field(None, description="Who is told of conditions: `[alerts]`.")
+    retention: RetentionOptions = Field(
+        RetentionOptions(), description="How long what nothing depends on is kept: `[retention]`."
+    )
     clients: Names | dict[str, dict[str, Any]] = Field(
         {}, description="Clients by name, each in a table `[clients.NAME]`; or patterns of TOML and CSV files."
     )

@@ -22,6 +22,16 @@ class TableOptions(Options):
     zero_date: Literal["null", "strict"] | None = Field(
         None, description="What a MySQL date of zeros is: `null`, or (`strict`) a value that equals only itself."
     )
+    connections: int | None = Field(
+        None, ge=1, le=12, description="Statements of one comparison at a time, on PostgreSQL; 2 by default."
+    )
+    timeout_s: float | None = Field(
+        None, gt=0, description="Seconds after which the server ends a statement; by default its own limit."
+    )
+    throttle: float | None = Field(
+        None, gt=0, le=1,
+        description="The share of the time in which a connection may read, such as `0.25`; then it rests.",
+    )  # fmt: skip
 
 
 class FileOptions(Options):

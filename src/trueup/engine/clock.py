@@ -42,7 +42,7 @@ class SystemClock:
                     if not call():
                         return
                 except TrueupError as error:
-                    _log.warning("%s", error)
+                    _log.warning("%s", error, extra={"event": "rhythm_failed", "error": str(error)})
 
         thread = threading.Thread(target=loop, name="trueup-rhythm", daemon=True)
         thread.start()

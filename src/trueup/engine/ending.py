@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final
 
+from trueup.errors import TrueupError
 from trueup.model.outcome import HandlerOutcome, Reject, Retry, WaitFor
 from trueup.model.row import Claim, Finish
 from trueup.pair import Pair
@@ -32,9 +33,15 @@ class Endings:
         return int(self._chance.uniform(0, ceiling))
 
     def broke(self, claim: Claim, error: BaseException, said: str | None = None) -> Finish:
-        """A try that counts; said: in whose words, where not in those of the error's type."""
-        reason = f"{type(error).__name__}: {error}" if said is None else said
-        return Finish(claim, "retry", delay_us=self.backoff_us(claim.row.tries), reason=reason)
+        """A try that counts; said: in whose words, where not in those of the error.
+
+        Of a pair that redacts fields only the type of a foreign error is kept.
+        """
+        if said is None:
+            # The words of a foreign error may hold values of the record.
+            hidden = bool(self._pair.redact) and not isinstance(error, TrueupError)
+            said = type(error).__name__ if hidden else f"{type(error).__name__}: {error}"
+        return Finish(claim, "retry", delay_us=self.backoff_us(claim.row.tries), reason=said)
 
     def moved(self, claim: Claim) -> Finish:
         """The replica moved between our read and our write: no try is charged."""

@@ -37,8 +37,10 @@ CHARACTERS_MAX: Final = 4_000
 INPUTS: Final = "inputs"
 READ: Final = "read"
 _HEX: Final = 32
-# What is declared, but says neither what is compared nor what is done about it.
-_OPERATION: Final = frozenset({"authority", "replica", "schedules", "system", "lease_us", "concurrency", "tries_max"})
+# What is declared, but says neither what is compared nor what is done about it; `ping` is an address with a token.
+_OPERATION: Final = frozenset(
+    {"authority", "replica", "schedules", "system", "lease_us", "concurrency", "tries_max", "health", "ping"}
+)
 
 
 # ── a run ────────────────────────────────────────────────────────────────────────────────────────────

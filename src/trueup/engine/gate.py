@@ -130,13 +130,17 @@ class SystemGate:
         asked_us = retry_after_us(headers.get("retry-after"), now_us)
         if asked_us is None:
             asked_us = said.lasts_us if said is not None and said.left < 1 else DEFAULT_PAUSE_US
-            _log.warning("%s refuses calls and does not say for how long.", self.system.name)
+            about = {"event": "system_silent_on_pause", "system": self.system.name}
+            _log.warning("%s refuses calls and does not say for how long.", self.system.name, extra=about)
         # No wait at all is believed once; then it is asked again ever later.
         pause_us = None if not asked_us and self._refused else min(asked_us, self.system.pause_max_us)
         self._refused = True
         health = self._budgets.failed(self.system.name, f"{self.system.name} {ASKED}", pause_us)
         wait_us = max(0, health.paused_until_us - self._clock.now_us()) if pause_us is None else pause_us
-        _log.warning("%s asked for a pause; it is called again in %.0f s.", self.system.name, wait_us / 1e6)
+        _log.warning(
+            "%s asked for a pause; it is called again in %.0f s.", self.system.name, wait_us / 1e6,
+            extra={"event": "system_paused", "system": self.system.name, "pause_s": wait_us / 1e6},
+        )  # fmt: skip
         raise Postponed(wait_us / 1e6, f"{self.system.name} {ASKED}")
 
     def _said(self, headers: Mapping[str, str], now_us: int) -> Said | None:

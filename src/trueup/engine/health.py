@@ -6,7 +6,7 @@ Nothing is asked of a side here. Each rule answers at most a few conditions; `tr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
@@ -46,7 +46,7 @@ class Seen:
     runs: Sequence[Run] = ()
     compares: Sequence[Run] = ()
     cases: Sequence[Case] = ()
-    pulse: Pulse = Pulse("")
+    pulse: Pulse = field(default_factory=lambda: Pulse(""))
     workers: Sequence[Presence] = ()
 
 
@@ -127,11 +127,11 @@ def _trouble(pair: Pair, status: Status, seen: Seen) -> Iterator[Condition]:
     """Systems that do not answer, and runs that fail: for a pair one of both."""
     limits, now_us = pair.health, status.now_us
     for system in status.systems:
-        if system.troubled and system.since_us is not None and not _asked(system):
-            if now_us - system.since_us > limits.trouble_us:
-                cause = f"{system.system} is in trouble: {_clean(system.reason)}"
-                yield Condition("unreachable", pair.name, CRITICAL, cause, "trueup doctor", system.since_us)
-                return
+        since_us = system.since_us if system.troubled and not _asked(system) else None
+        if since_us is not None and now_us - since_us > limits.trouble_us:
+            cause = f"{system.system} is in trouble: {_clean(system.reason)}"
+            yield Condition("unreachable", pair.name, CRITICAL, cause, "trueup doctor", since_us)
+            return
     failed = _failed(pair, seen.runs)
     if failed is None:
         return
@@ -314,7 +314,7 @@ def conditions_of_store(limits: Thresholds, workers: Sequence[Presence], now_us:
     """What is wrong beside any pair. now_us: by the store's clock; host_us: by this host's, at the same time."""
     found = []
     dead = [each for each in workers if each.stays and not each.alive(now_us)]
-    lately = sorted((each for each in dead if now_us - each.beat_us <= limits.deaths_us), key=lambda each: each.beat_us)
+    lately = sorted((each for each in dead if now_us - each.beat_us <= limits.deaths_within_us), key=lambda each: each.beat_us)
     if limits.deaths and len(lately) >= limits.deaths:
         hosts = ", ".join(sorted({each.host for each in lately}))
         since_us = lately[0].beat_us

@@ -26,7 +26,8 @@ def through_outages(stop: threading.Event, step: Callable[[], _T], then: Callabl
             answer = step()
         except StateError as error:
             pause_s = min(PAUSE_S_MAX, max(1.0, 2 * pause_s))
-            _log.error("%s for %.0f s: %s", waiting, pause_s, error)
+            about = {"event": "store_away", "waiting": waiting, "pause_s": pause_s, "error": str(error)}
+            _log.error("%s for %.0f s: %s", waiting, pause_s, error, extra=about)
             stop.wait(pause_s)
             continue
         except BaseException:

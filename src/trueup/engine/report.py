@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
@@ -18,13 +18,17 @@ from trueup.model.run import Run
 Counts = Counter[str]
 
 
+# What stands in the place of a value that is not shown.
+REDACTED: Final = "(redacted)"
+
+
 @dataclass
 class Report:
     """One run of one pair, as people and programs read it.
 
     what: `run`, `dry run`, `adopt`, or `report` (a run before the pair was adopted: it changes nothing).
     counts: see docs/reference/counts.md. plan: every confirmed drift. seconds: by phase. resumed: it went on with a run
-    that died. notes: what a person should know beside the counts.
+    that died. notes: what a person should know beside the counts. redact: fields whose values are not shown.
     """
 
     pair: str
@@ -38,6 +42,7 @@ class Report:
     adopted: bool = True
     resumed: bool = False
     notes: list[str] = field(default_factory=list)
+    redact: frozenset[str] = frozenset()
 
     @property
     def waiting(self) -> int:
@@ -50,6 +55,14 @@ class Report:
         planned = [item for item in self.plan if item.verdict is not Verdict.ACCEPT]
         undone = len(planned) if self.what in ("report", "dry run") else 0
         return 1 if self.waiting or undone or self.counts["pending"] else 0
+
+    def texts(self, item: PlanItem) -> dict[str, tuple[str | None, str | None]]:
+        """(authority's, replica's) text by field that differs; of a redacted field only that there is one."""
+        found = item.texts()
+        for name in self.redact.intersection(found):
+            authority, replica = found[name]
+            found[name] = (None if authority is None else REDACTED, None if replica is None else REDACTED)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -66,7 +79,7 @@ class Report:
                     "drift": item.drift,
                     "verdict": item.verdict,
                     "action": item.action,
-                    "fields": {name: {"authority": a, "replica": r} for name, (a, r) in item.texts().items()},
+                    "fields": {name: {"authority": a, "replica": r} for name, (a, r) in self.texts(item).items()},
                 }
                 for item in self.plan
             ],

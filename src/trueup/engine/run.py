@@ -69,7 +69,7 @@ class Reconciliation:
         self._owner, self._told_to_stop, self._began = owner or worker.owner, stop, began
         settled = ledger.settled(self.pair.name)
         self.adopted = settled or options.adopt or self.pair.replica is None
-        self.report = Report(self.pair.name, self._what(), adopted=settled)
+        self.report = Report(self.pair.name, self._what(), adopted=settled, redact=frozenset(self.pair.redact))
         self.quiet = options.dry_run or not self.adopted
         self._memo: dict[str, Any] = {}
 

@@ -38,14 +38,26 @@ How = Literal["done", "refused", "stopped", "failed"]
 
 
 def logged(performed: Performed) -> None:
-    """Says what failed and what was missed."""
+    """Says what failed and what was missed; and, to who wants to know, how each ended."""
+    about = {"pair": performed.pair, "what": performed.what}
     if performed.error is not None:
-        _log.error("pair %s: its %s failed: %s", performed.pair, performed.what, performed.error)
+        _log.error(
+            "pair %s: its %s failed: %s", performed.pair, performed.what, performed.error,
+            extra={**about, "event": "run_failed", "error": performed.error},
+        )  # fmt: skip
     if performed.passed:
         _log.warning(
             "pair %s: %d times of its %s had passed; one run stands for them",
             performed.pair, performed.passed, performed.what,
+            extra={**about, "event": "runs_missed", "missed": performed.passed},
         )  # fmt: skip
+    _log.info(
+        "pair %s: its %s ended: %s", performed.pair, performed.what, performed.how,
+        extra={
+            **about, "event": "run_ended", "how": performed.how, "late_us": performed.late_us,
+            "took_us": performed.took_us, "run": None if performed.report is None else performed.report.number,
+        },
+    )  # fmt: skip
 
 
 class Runnable(Protocol):
@@ -233,7 +245,7 @@ class Scheduler:
         try:
             how, report = self._performed(turn, stop)
         except Exception as trouble:  # one pair's trouble must not end the others' schedules
-            how, error = "failed", _said(trouble)
+            how, error = "failed", _said(trouble, self._pairs[turn.pair])
         finally:
             end_rhythm()
         now_us = self._ledger.now_us()
@@ -248,7 +260,10 @@ class Scheduler:
             with self._lock:
                 self._known[place] = self._ended[place] = kept
         else:
-            _log.warning("pair %s: another process has taken over its %s", turn.pair, turn.what)
+            _log.warning(
+                "pair %s: another process has taken over its %s", turn.pair, turn.what,
+                extra={"event": "run_taken_over", "pair": turn.pair, "what": turn.what},
+            )  # fmt: skip
         late_us, passed = (turn.started_us or now_us) - seen.due_us, rules.passed(turn, seen, schedule)
         took_us = self._clock.elapsed_us() - began_us
         return Performed(turn.pair, turn.what, how, late_us, took_us, passed, report, error)
@@ -263,8 +278,8 @@ class Scheduler:
             return ("stopped" if stop() else "refused"), None
 
 
-def _said(trouble: Exception) -> str:
-    # The message of an error that is not ours may hold values of records.
-    ours = isinstance(trouble, TrueupError | HandlerOutcome)
+def _said(trouble: Exception, pair: Pair) -> str:
+    # The message of an error that is not ours may hold values of records, and one of ours may hold a key.
+    ours = isinstance(trouble, TrueupError | HandlerOutcome) and not {*pair.redact} & {*pair.key}
     text = f"{type(trouble).__name__}: {trouble}" if ours else type(trouble).__name__
     return text[:ERROR_CHARACTERS_MAX]

@@ -17,7 +17,8 @@ class ScheduleStatus:
 
     rule: as declared, with the zone of a cron line. due_us: the next time, or the one that waits; None where no
     scheduler has ever seen it. overdue: nobody started it, for longer than one interval (5 minutes at least, an hour at
-    most). may_start: nobody is at it and nothing holds it. failures: runs in a row that ended in trouble; retry_us: when the next is tried then.
+    most). failures: runs in a row that ended in trouble; retry_us: when the next is tried then. may_start: nobody is at
+    it, and nothing holds it. overdue_after_us: how late it may be.
     """
 
     what: str

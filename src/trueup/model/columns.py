@@ -18,7 +18,7 @@ from trueup.model.canonical import canonical_text
 from trueup.model.digest import CANONICAL_DIGITS, HashSum, digest_of
 from trueup.model.kinds import Kind
 from trueup.model.record import Field, Projection, key_text
-from trueup.model.times import US_PER_DAY, date_text, time_text, timestamp_text
+from trueup.model.times import US_PER_DAY, date_text, parse_us, time_text, timestamp_text
 
 Array: TypeAlias = "pa.Array[Any]"
 # The kernels take Python values where their type stubs only know Arrow scalars.
@@ -58,6 +58,21 @@ def text_array(array: Array, field: Field) -> Array:
     if not field.native or array.type == pa.string():
         return array
     return canonical_array(array, field.kind)
+
+
+def native_array(texts: Array, kind: Kind) -> Array:
+    """Canonical texts as `kind.arrow()`: the inverse of `text_array` where the field is native."""
+    wanted = kind.arrow()
+    if kind.name == "bytes":
+        return pa.array([None if each is None else bytes.fromhex(each) for each in texts.to_pylist()], pa.binary())
+    try:
+        return texts.cast(wanted)
+    except pa.ArrowInvalid:
+        # Years of five digits, which Arrow does not read.
+        us = [None if each is None else parse_us(each, kind.aware, None) for each in texts.to_pylist()]
+        if kind.name == "date":
+            return pa.array([None if each is None else each // US_PER_DAY for each in us], pa.int32()).cast(wanted)
+        return pa.array(us, pa.int64()).cast(wanted)
 
 
 def digests(columns: Sequence[Array], rows: int) -> list[str]:

@@ -48,7 +48,8 @@ class Health:
     call that succeeded.
     spent: cost by period and slice number, as {period_us: {slice: (all, rest)}}. day: cost of the day that ends at
     this reset, as (reset_us, all, rest). calls: calls under way, as {call: when it no longer counts}.
-    allowance: what the system said is left. kept: the rest, where events kept it out.
+    allowance: what the system said is left. kept: the rest, where events kept it out. since_us: when the trouble, or a
+    person's pause, began; 0 where there is none.
     """
 
     paused_until_us: int = 0
@@ -64,6 +65,7 @@ class Health:
     calls: Mapping[str, int] = field(default_factory=dict)
     allowance: Allowance | None = None
     kept: Kept = Kept()
+    since_us: int = 0
 
     def paused(self, now_us: int) -> bool:
         """Whether nobody may call now."""
@@ -275,14 +277,19 @@ def failed(health: Health, now_us: int, reason: str, *, pause_us: int | None = N
     probes = health.probes + 1
     wait_us = min(PROBE_MAX_US, PROBE_FIRST_US * 2 ** min(probes - 1, 20)) if pause_us is None else pause_us
     until_us = max(health.paused_until_us, now_us + min(wait_us, LONGEST_US))
-    return replace(health, paused_until_us=until_us, reason=reason, by="", probes=probes, probing_until_us=0)
+    since_us = health.since_us if health.probes else now_us
+    return replace(
+        health, paused_until_us=until_us, reason=reason, by="", probes=probes, probing_until_us=0, since_us=since_us
+    )
 
 
 def succeeded(health: Health, now_us: int) -> Health:
     """The health after a call that worked: the system is back, unless a person paused it."""
     if health.by_person:
         return replace(health, ok_at_us=now_us)
-    return replace(health, probes=0, probing_until_us=0, ok_at_us=now_us, paused_until_us=0, reason="", by="")
+    return replace(
+        health, probes=0, probing_until_us=0, ok_at_us=now_us, paused_until_us=0, since_us=0, reason="", by=""
+    )
 
 
 def probe(health: Health, now_us: int, for_us: int) -> tuple[bool, Health]:

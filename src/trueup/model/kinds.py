@@ -132,7 +132,7 @@ class Column:
 
     native: every value surely fits `kind.arrow()`; False where some may not (an infinite timestamp, a zero
     date, an integer wider than 64 bits, text that merely looks like numbers).
-    declared: the type in the system's own words, for messages.
+    declared: the type in the system's own words, for messages. collation: of text, where the system names one.
     """
 
     name: str
@@ -140,6 +140,7 @@ class Column:
     native: bool = False
     nullable: bool = True
     declared: str = ""
+    collation: str = ""
 
 
 # Kinds whose values a text column may spell: text meets them by being parsed under their rules.

@@ -31,3 +31,8 @@ def moment_us(value: str | dt.date, what: str) -> int:
     if value.tzinfo is None:
         raise ConfigError(f"{what}: the time has no zone.", hint=hint)
     return timestamp_us(value, aware=True, zone=None)
+
+
+def moment_text(us: int) -> str:
+    """A time for people who may sit anywhere: `2026-11-29 12:00:01 UTC`."""
+    return f"{dt.datetime.fromtimestamp(us // 1_000_000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"

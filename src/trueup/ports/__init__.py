@@ -4,14 +4,18 @@ Sides are other people's systems; ledger, archive and budgets are our own state;
 Adapters implement these protocols without naming them as bases. Times are microseconds, UTC.
 """
 
+from trueup.ports.alerts import Pings, Pulses, Target, Tellings
 from trueup.ports.cases import Cases
 from trueup.ports.evidence import Evidence
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
+from trueup.ports.scripts import Repair, ScriptableSide, Scripted
 from trueup.ports.seals import Seals
 from trueup.ports.sides import (
     EVERYTHING,
     Capabilities,
+    ClusterMatch,
+    ClusterSide,
     Description,
     DivisibleSide,
     ExaminableSide,
@@ -23,6 +27,7 @@ from trueup.ports.sides import (
     Segments,
     Side,
     Snapshot,
+    StoppableScan,
     TraceableSide,
     WindowedSide,
     WritableSide,
@@ -40,6 +45,8 @@ __all__ = [
     "Capabilities",
     "Cases",
     "Clock",
+    "ClusterMatch",
+    "ClusterSide",
     "DeadLetters",
     "Description",
     "DivisibleSide",
@@ -51,14 +58,22 @@ __all__ = [
     "HashingSide",
     "Ledger",
     "MarkableSide",
+    "Pings",
+    "Pulses",
+    "Repair",
     "RunningSide",
     "Runs",
     "Schedules",
     "Scope",
+    "ScriptableSide",
+    "Scripted",
     "Seals",
     "Segments",
     "Side",
     "Snapshot",
+    "StoppableScan",
+    "Target",
+    "Tellings",
     "TraceableSide",
     "WindowedSide",
     "WritableSide",

@@ -49,8 +49,8 @@ class Runs(Protocol):
     def run(self, number: int) -> Run | None:
         """The run of this number, or None."""
 
-    def runs(self, pair: str, limit: int = 20) -> list[Run]:
-        """The newest runs first."""
+    def runs(self, pair: str, limit: int = 20, what: Sequence[str] = ()) -> list[Run]:
+        """The newest runs first; only these kinds of run, or all."""
 
     def cursor(self, name: str) -> int | None:
         """A cursor's value, or None where it was never moved. The pair's own name: how far its sweep is complete."""

@@ -144,6 +144,14 @@ class Snapshot(Protocol):
         """Hash functions by name, fastest first. Equal names on two sides mean equal functions."""
 
     @property
+    def gaps(self) -> tuple[str, ...]:
+        """Columns, with their types, that keep it from the function that all systems share; for people."""
+
+    @property
+    def here(self) -> bool:
+        """Whether it answers from this process, so that no network is between."""
+
+    @property
     def unique(self) -> bool:
         """Whether no two records share a key and every key is whole: the system itself says so."""
 
@@ -190,6 +198,41 @@ class HashingSide(Side, Protocol):
 
     def snapshot(self, projection: Projection) -> Snapshot:
         """The side as it is now. The caller closes it."""
+
+
+class ClusterMatch(Protocol):
+    """Two sides matched by the engine that reads both: what is surely the same stayed there.
+
+    left, right: records of each side. same: keys with one record on each side, surely judged equal. All records of any
+    other key must be read and judged.
+    """
+
+    left: int
+    right: int
+    same: int
+
+    def left_records(self) -> Iterator[pa.RecordBatch]:
+        """The left side's records of all other keys, as its scan delivers them."""
+
+    def right_records(self) -> Iterator[pa.RecordBatch]:
+        """The right side's records of all other keys, as its scan delivers them."""
+
+    def stop(self) -> None:
+        """Ends what the engine is doing for it; may be called by another thread."""
+
+    def close(self) -> None:
+        """Gives back what the engine keeps for it; safe to call twice."""
+
+
+@runtime_checkable
+class ClusterSide(Side, Protocol):
+    """A side whose engine can match it with another side of the same engine, rules included."""
+
+    def match(self, projection: Projection, other: Side, asked: Projection) -> ClusterMatch | None:
+        """This side matched with another, which is asked for `asked`; None where the engine does not read the other.
+
+        Raises SchemaError where the engine can't tell values of two columns apart exactly. The caller closes it.
+        """
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Our own state: the ledger, and the archive of runs, cursors, schedules, cases, evidence, dead letters and workers."""
+"""Our own state: the ledger, and the archive of runs, cursors, schedules, cases, evidence, workers and alerts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from trueup.model.change import Change, Outcome
 from trueup.model.letter import DeadLetter
 from trueup.model.presence import Presence
 from trueup.model.row import Baseline, Claim, Finish, Row
+from trueup.ports.alerts import Pulses, Tellings
 from trueup.ports.cases import Cases
 from trueup.ports.evidence import Evidence
 from trueup.ports.runs import Runs
@@ -117,6 +118,9 @@ class DeadLetters(Protocol):
     def drop_letters(self, numbers: Sequence[int]) -> int:
         """Forgets these; answers how many there were."""
 
+    def forget_letters(self, older_than_us: int) -> int:
+        """Forgets those that were received before that time; answers how many there were."""
+
 
 class Presences(Protocol):
     """Who is at work in this store."""
@@ -131,8 +135,8 @@ class Presences(Protocol):
         """Everybody who did not take their leave, silent ones included, by start and name."""
 
 
-class Archive(Runs, Schedules, Seals, Cases, Evidence, DeadLetters, Presences, Protocol):
-    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters and workers."""
+class Archive(Runs, Schedules, Seals, Cases, Evidence, DeadLetters, Presences, Tellings, Pulses, Protocol):
+    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters, workers and alerts."""
 
     def close(self) -> None:
         """Gives back connections."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from trueup.errors import StateError
 from trueup.ports import Archive, Budgets, Clock, Ledger, Runs
 
@@ -21,7 +23,48 @@ def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, B
         from trueup.stores.sql.postgresql import open_postgresql  # noqa: PLC0415
 
         return open_postgresql(url, clock)
-    raise StateError(
+    raise _unknown(url)
+
+
+def back_up(url: str, target: Path) -> None:
+    """Writes the store at this URL, as it is at one moment, to a new file. Raises StateError."""
+    if url.startswith("sqlite:"):
+        from trueup.stores.sql.copies import back_up as copy  # noqa: PLC0415  adapters load when used
+    elif url.startswith(("postgresql:", "postgres:")):
+        from trueup.stores.sql.postgresql.copies import back_up as copy  # noqa: PLC0415
+    else:
+        raise _unknown(url)
+    copy(url, target)
+
+
+def restore(url: str, source: Path) -> int:
+    """Makes the store at this URL anew from a backup; answers how many records it knows. Raises StateError.
+
+    What was learnt after the backup is not believed to be known: see `trueup.stores.sql.restored`.
+    """
+    if url.startswith("sqlite:"):
+        from trueup.stores.sql.copies import restore as put_back  # noqa: PLC0415  adapters load when used
+    elif url.startswith(("postgresql:", "postgres:")):
+        from trueup.stores.sql.postgresql.copies import restore as put_back  # noqa: PLC0415
+    else:
+        raise _unknown(url)
+    return put_back(url, source)
+
+
+def vacuum(url: str) -> int:
+    """Gives space that the store at this URL no longer needs back to the disk; answers how many bytes.
+
+    Raises StateError, also where the store does so by itself.
+    """
+    if not url.startswith("sqlite:"):
+        raise StateError("Only a state store on SQLite is vacuumed.", hint="PostgreSQL's autovacuum does it by itself.")
+    from trueup.stores.sql.copies import vacuum as shrink  # noqa: PLC0415  adapters load when used
+
+    return shrink(url)
+
+
+def _unknown(url: str) -> StateError:
+    return StateError(
         f"state {url.partition(':')[0]}: is not supported.",
         hint="Use sqlite:///path/to/trueup.db or postgresql://host/database.",
     )

@@ -97,8 +97,9 @@ class HealthBudgets(ABC):
     def pause(self, name: str, reason: str, by: str = "") -> None:
         """A person pauses the system (`*`: all of them) until `resume`. by: who."""
 
-        def rule(health: Health, _: int) -> tuple[None, Health]:
-            return None, replace(health, by_person=True, reason=reason, by=by)
+        def rule(health: Health, now_us: int) -> tuple[None, Health]:
+            since_us = health.since_us if health.by_person else now_us
+            return None, replace(health, by_person=True, reason=reason, by=by, since_us=since_us)
 
         self._change(name, rule, durable=True)
 
@@ -121,7 +122,14 @@ class HealthBudgets(ABC):
 def _under(everything: Health, health: Health) -> Health:
     if not everything.by_person:
         return health
-    return replace(health, by_person=True, everything=True, reason=everything.reason, by=everything.by)
+    return replace(
+        health,
+        by_person=True,
+        everything=True,
+        reason=everything.reason,
+        by=everything.by,
+        since_us=everything.since_us,
+    )
 
 
 class MemoryBudgets(HealthBudgets):

@@ -22,6 +22,7 @@ from trueup.model.urgency import Waiting
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, RowLedger, Transaction
 from trueup.stores.history import ENTRIES_KEPT, Note
+from trueup.stores.memory_alerts import MemoryAlerts
 from trueup.stores.memory_cases import MemoryCases
 from trueup.stores.memory_runs import MemoryRuns
 from trueup.stores.memory_schedules import MemorySchedules
@@ -251,9 +252,16 @@ class MemoryLetters:
             self._letters = [each for each in self._letters if each.number not in dropped]
             return before - len(self._letters)
 
+    def forget_letters(self, older_than_us: int) -> int:
+        """Forgets those that were received before that time; answers how many there were."""
+        with self._letters_lock:
+            before = len(self._letters)
+            self._letters = [each for each in self._letters if each.received_us >= older_than_us]
+            return before - len(self._letters)
 
-class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters):
-    """Runs, schedules, seals, cases, evidence, dead letters and workers of this process, gone when it ends."""
+
+class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters, MemoryAlerts):
+    """Runs, schedules, seals, cases, evidence, letters, workers and alerts of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         MemoryRuns.__init__(self, clock)
@@ -261,6 +269,7 @@ class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, Memor
         MemorySeals.__init__(self)
         MemoryCases.__init__(self, clock)
         MemoryLetters.__init__(self)
+        MemoryAlerts.__init__(self, clock)
         self._presences: dict[str, Presence] = {}
 
     def beat(self, presence: Presence) -> None:

@@ -89,11 +89,11 @@ class MemoryRuns(MemoryEvidence):
         with self._lock:
             return self._shown(self._runs[number]) if number in self._runs else None
 
-    def runs(self, pair: str, limit: int = 20) -> list[Run]:
-        """The newest runs first."""
+    def runs(self, pair: str, limit: int = 20, what: Sequence[str] = ()) -> list[Run]:
+        """The newest runs first; only these kinds of run, or all."""
         with self._lock:
-            found = [run for _, run in sorted(self._runs.items(), reverse=True) if run.pair == pair][:limit]
-            return [self._shown(run) for run in found]
+            found = [run for _, run in sorted(self._runs.items(), reverse=True) if run.pair == pair]
+            return [self._shown(run) for run in found if not what or run.what in what][:limit]
 
     def cursor(self, name: str) -> int | None:
         """A cursor's value, or None where it was never moved."""

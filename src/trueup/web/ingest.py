@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from trueup.events.webhook import Source
 from trueup.model.change import Change, count_outcomes
 from trueup.model.letter import BODY_KEPT, DeadLetter
 from trueup.project import Project
+from trueup.web.health import Health
 
 BODIES_MAX: Final = 64 << 20
 BODY_S: Final = 30.0
@@ -33,12 +35,13 @@ RETRY_S: Final = 2
 # Deliveries that are made durable together, and those that may wait for a turn.
 THREADS: Final = 64
 WAITING_MAX: Final = 2_000
-_CREDENTIALS: Final = {"authorization", "proxy-authorization", "cookie"}
+# Headers that may let somebody in; a dead letter is kept without them.
+_CREDENTIALS: Final = re.compile(r"authorization|cookie|passw|secret|token|api-?key|(?:^|-)auth(?:-|$)")
 _log = logging.getLogger(__name__)
 
 
 def app(project: Project, sources: Iterable[Source], *, bodies_max: int = BODIES_MAX) -> Starlette:
-    """The ASGI application that takes the webhooks of these sources; `/healthz` says that it lives.
+    """The ASGI application that takes the webhooks of these sources; `/healthz` says how the project is.
 
     bodies_max: bytes of bodies that may be in memory at once, beyond which senders are asked to come again; never
     less than the largest body. `app.state.ingest.counts` counts requests by (source, status). ConfigError where
@@ -53,7 +56,7 @@ def app(project: Project, sources: Iterable[Source], *, bodies_max: int = BODIES
 
     routes = [
         Route("/events/{source}", ingest.post, methods=["POST"]),
-        Route("/healthz", _live, methods=["GET"]),
+        *Health(project).routes,
     ]
     served = Starlette(routes=routes, lifespan=lifespan)
     served.state.ingest = ingest
@@ -105,7 +108,8 @@ class _Ingest:
         except EventRefused as error:
             response = _answer(error.status, error.message)
         except TrueupError as error:
-            _log.error("webhooks of %s wait: %s", source.name, error)
+            about = {"event": "webhooks_wait", "source": source.name, "error": str(error)}
+            _log.error("webhooks of %s wait: %s", source.name, error, extra=about)
             response = _busy("The events can't be stored now.")
         finally:
             held.release()
@@ -132,6 +136,7 @@ class _Ingest:
         if not changes:
             return {"ignored": "the event is about no record of this project"}
         outcomes = count_outcomes(self.project.ledger.offer(changes))
+        self.project.hear(change.pair for change in changes)
         return {str(outcome): number for outcome, number in outcomes.items()}
 
     def _read(self, source: Source, body: bytes, headers: Mapping[str, str]) -> list[Change]:
@@ -140,20 +145,26 @@ class _Ingest:
         try:
             return changes_of(self.project, source.read(body, headers, now_us))
         except EventRefused as error:
-            _log.warning("source %s refused a request with %d: %s", source.name, error.status, error.message)
+            _log.warning(
+                "source %s refused a request with %d: %s", source.name, error.status, error.message,
+                extra={
+                    "event": "webhook_refused", "source": source.name, "status": error.status, "error": error.message
+                },
+            )  # fmt: skip
             if error.authentic:
                 self._keep(source, body, headers, now_us, error)
             raise
 
     def _keep(self, source: Source, body: bytes, headers: Mapping[str, str], now_us: int, error: EventRefused) -> None:
-        kept = {name: value for name, value in headers.items() if name not in _CREDENTIALS}
+        kept = {name: value for name, value in headers.items() if not _CREDENTIALS.search(name)}
         letter = DeadLetter(
             source.name, now_us, error.status, str(error), body[:BODY_KEPT], len(body), kept,
             source.delivery_id(headers),
         )  # fmt: skip
         gone = self.project.archive.keep_letter(letter)
         if gone:
-            _log.error("source %s: %d old dead letters went for a new one", source.name, gone)
+            about = {"event": "letters_dropped", "source": source.name, "letters": gone}
+            _log.error("source %s: %d old dead letters went for a new one", source.name, gone, extra=about)
 
 
 class _Held:
@@ -215,6 +226,3 @@ def _answer(status: int, message: str) -> Response:
 def _busy(message: str) -> Response:
     return JSONResponse({"error": message}, 503, {"Retry-After": str(RETRY_S)})
 
-
-def _live(_: Request) -> Response:
-    return JSONResponse({"status": "live"})

@@ -64,3 +64,14 @@ def key_of(text: str, pair: BoundPair) -> str:
 
 def _example(size: int) -> str:
     return "'[" + ",".join(f'"{at}"' for at in range(1, size + 1)) + "]'"
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Whether the person at the terminal says yes; ConfigError where nobody is there and --yes was not said."""
+    import sys  # noqa: PLC0415
+
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError("nobody is here to be asked.", hint="Look at what would be done, then say --yes.")
+    return typer.confirm(question)

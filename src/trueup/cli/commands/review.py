@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trueup.cli.commands._project import Client, Json, chosen, opened
+from trueup.cli.commands._project import Client, Json, agreed, chosen, opened
 from trueup.errors import ConfigError, DecisionRefused, TrueupError
 
 if TYPE_CHECKING:
-    from trueup.engine.review import Answer, Preview
+    from trueup.engine.review import Answer
     from trueup.model.case import Case, CaseFilter
     from trueup.model.decision import Choice
     from trueup.project import Project
@@ -325,21 +325,11 @@ def _decide_all(
     preview = bound.review.preview(choice, where)
     if not json:
         review_text.show_preview(preview, pair)
-    if preview.asked and not _agreed(preview, yes=yes):
+    if preview.asked and not agreed(f"{preview.choice} for {len(preview.asked):,} cases?", yes=yes):
         return 1
     answers = [*bound.review.decide_all(preview, person=person, reason=reason, until_us=until_us)]
     bound.work()
     return _told(project, answers, len(preview.asked), json=json)
-
-
-def _agreed(preview: Preview, *, yes: bool) -> bool:
-    import sys  # noqa: PLC0415
-
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise ConfigError("nobody is here to be asked.", hint="Look at what would be decided, then say --yes.")
-    return typer.confirm(f"{preview.choice} for {len(preview.asked):,} cases?")
 
 
 def _told(project: Project, answers: Sequence[Answer], asked: int, *, json: bool, each: bool = False) -> int:

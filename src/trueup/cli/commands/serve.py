@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from trueup.cli.service import Display
+    from trueup.engine.scheduler import Performed
     from trueup.project import Project
 
 
@@ -70,10 +71,12 @@ def serve(
         if Part.INGEST in parts:
             running.append(_ingest(project, shown, host, port))
         if Part.SCHEDULER in parts:
-            running += _scheduler(project, shown, runs_at_once, asked=only is not None)
+            running += [*_scheduler(project, shown, runs_at_once, asked=only is not None), project.keeping().serve]
         if Part.WORKERS in parts:
             working = project.worker(threads=threads)
             running.append(lambda stop: working.serve(stop, watch.ended))
+        if project.alert_plan.targets:  # whoever lives tells that another one does not
+            running.append(project.alerting().serve)
         return Service(shown, grace_s=grace).run(together(running))
 
 
@@ -81,7 +84,8 @@ def _scheduler(
     project: Project, shown: Display, runs_at_once: int | None, *, asked: bool
 ) -> list[Callable[[threading.Event], None]]:
     """What starts runs; nothing where no pair has a schedule and nobody asked for it."""
-    from trueup.cli import schedules_text  # noqa: PLC0415
+    from trueup.cli import logs, schedules_text  # noqa: PLC0415
+    from trueup.engine.scheduler import logged  # noqa: PLC0415
 
     scheduled = [name for name, each in project.pairs.items() if each.pair.schedules]
     if not scheduled and asked:
@@ -89,11 +93,13 @@ def _scheduler(
     if not scheduled:
         return []
     scheduler = project.scheduler(scheduled, runs_at_once=runs_at_once)
-    return [
-        lambda stop: scheduler.serve(
-            stop, lambda done: shown.tell(schedules_text.ended(done), ended_run=schedules_text.ended_json(done))
-        )
-    ]
+
+    def tell(done: Performed) -> None:
+        if logs.for_programs():
+            logged(done)
+        shown.tell(schedules_text.ended(done), ended_run=schedules_text.ended_json(done))
+
+    return [lambda stop: scheduler.serve(stop, tell)]
 
 
 def _ingest(project: Project, shown: Display, host: str, port: int) -> Callable[[threading.Event], None]:

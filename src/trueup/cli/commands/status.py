@@ -20,22 +20,25 @@ def status(
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from trueup.cli import clients_text, letters_text, presence_text  # noqa: PLC0415
+    from trueup.cli import clients_text, conditions_text, letters_text, presence_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     with opened(context) as project:
         found = [pair.status() for pair in chosen(project, pairs, client)]
         workers = project.workers()
+        beside = project.conditions_of_store()
         letters = project.archive.count_letters()
     if json:
         document = {
             "pairs": [{**asdict(each), "exit_code": each.exit_code} for each in found],
             "workers": presence_text.workers_json(workers, found[0].now_us),
             "letters": letters,
+            "conditions": [asdict(each) for each in beside],
         }
         print_json(document)
     else:
         clients_text.show_status(found, everything=everything)
         presence_text.show_workers(workers, found)
+        conditions_text.show_beside(beside, found[0].now_us)
         letters_text.mention(letters)
     return max(each.exit_code for each in found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -37,7 +39,7 @@ def worker(
     A terminal shows what is done and what waits. A stop lets the batches that have begun come to their end; after
     the grace time the process ends anyway and other workers take over when the leases end.
     """
-    from trueup.cli.service import Service, display  # noqa: PLC0415
+    from trueup.cli.service import Service, display, together  # noqa: PLC0415
     from trueup.cli.watch import Watch  # noqa: PLC0415
 
     with opened(context) as project:
@@ -45,4 +47,7 @@ def worker(
         working = project.worker(names, threads=threads)
         watch = Watch(project, names)
         service = Service(display(watch, quiet=quiet, json=json, every_s=every), grace_s=grace)
-        return service.run(lambda stop: working.serve(stop, watch.ended))
+        parts: list[Callable[[threading.Event], None]] = [lambda stop: working.serve(stop, watch.ended)]
+        if project.alert_plan.targets:
+            parts.append(project.alerting().serve)
+        return service.run(together(parts))

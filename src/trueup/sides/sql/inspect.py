@@ -92,7 +92,7 @@ def _known(stored: Stored, declared: Declared) -> Known:
     if kind.name == "timestamp" and zone is not None:
         kind = replace(kind, aware=True)
     native = stored.native and kind == stored.kind
-    return Known(stored, Column(stored.name, kind, native, stored.nullable, stored.declared), zone)
+    return Known(stored, Column(stored.name, kind, native, stored.nullable, stored.declared, stored.collation), zone)
 
 
 def _found(dialect: Dialect, connection: sa.Connection, name: str) -> Table:

@@ -15,8 +15,9 @@ from pyarrow import csv
 
 from trueup.sides.sql.dialects import Reading
 
-ROWS_MAX: Final = 50_000
-BYTES_MAX: Final = 4 << 20
+# Lines are objects of Python until they are joined: of many, memory is lost that is not given back.
+ROWS_MAX: Final = 8_192
+BYTES_MAX: Final = 1 << 20
 
 
 def batches_of_lines(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:

@@ -32,10 +32,11 @@ ZERO_DATES: Final = "zero dates read as null"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row found by key. raw: the key columns as the driver gave them, fit to be bound again."""
+    """A row found by key. raw: its key as the driver gave it, fit to be bound again; cells: all that was selected."""
 
     raw: tuple[Any, ...]
     found: Found
+    cells: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,10 +150,8 @@ def _selected(of: Selection) -> tuple[list[tuple[Stored | None, Reading]], int |
 def _newer(of: Selection, since: int) -> tuple[str, str, list[Any]]:
     known = of.columns[len(of.projection.key)][1]
     condition, binds = of.dialect.since(known.stored, known.kind, known.zone, since)
-    by = [
-        of.dialect.ordered(known.stored, known.kind, known.zone),
-        *(of.dialect.quoted(f.source) for f, _, _ in of.key),
-    ]
+    key = [of.dialect.quoted(field.source) for field, _, _ in of.key]
+    by = [of.dialect.ordered(known.stored, known.kind, known.zone), *key]
     return condition, f" ORDER BY {', '.join(by)}", binds
 
 
@@ -199,15 +198,26 @@ def read(connection: sa.Connection, of: Selection, keys: Sequence[str]) -> dict[
 
 
 def find(
-    connection: sa.Connection, of: Selection, keys: Sequence[str], *, lock: bool = False, condition: str = ""
+    connection: sa.Connection,
+    of: Selection,
+    keys: Sequence[str],
+    *,
+    lock: bool = False,
+    condition: str = "",
+    every: bool = False,
 ) -> dict[str, list[Row]]:
-    """The rows with these keys, locked if asked; condition: one more that they must meet."""
+    """The rows with these keys, locked if asked; condition: one more that they must meet.
+
+    every: also rows that spell a key in an odd way while others spell it in a usual one, which is dear to look for.
+    """
     answer: dict[str, list[Row]] = {}
     lookup = _Lookup(of, lock, f"({of.dialect.verbatim(condition)})" if condition else "")
     wanted = {key: _parts(of, key) for key in keys}
-    lookup.collect(connection, wanted, answer)
+    loose = any(of.dialect.loose(known.stored, field.kind) for field, known, _ in of.key)
+    if not (every and loose):
+        lookup.collect(connection, wanted, answer)
     missing = [key for key, parts in wanted.items() if key not in answer and _possible(parts)]
-    if missing and any(of.dialect.loose(known.stored, field.kind) for field, known, _ in of.key):
+    if missing and loose:
         lookup.collect(connection, _odd_spellings(connection, of, missing), answer)
     return answer
 
@@ -347,7 +357,6 @@ def _row(values: tuple[Any, ...], of: Selection) -> Row:
         texts[field.name] = _text(plain, known, field, of)
         if field is of.projection.version:
             version = _version(plain, known)
-    key = tuple(values[: len(of.key)])
     token = of.projection.digest(texts)
     if of.inspected.version is not None:
         known, reading = _own_version(of)
@@ -356,7 +365,7 @@ def _row(values: tuple[Any, ...], of: Selection) -> Row:
         token = f"{'' if own is None else own}.{token}"
         version = own if of.projection.version is None else version
     found = Found(key_text(texts[field.name] for field in of.projection.key), texts, version, token)
-    return Row(_rebound(key, of), found)
+    return Row(_rebound(values[: len(of.key)], of), found, values)
 
 
 def _key(values: Sequence[Any], of: Selection) -> str:

@@ -1,11 +1,12 @@
-"""The SQL side: one table or view of SQLite, PostgreSQL, MySQL or MariaDB."""
+"""The SQL side: one table or view of SQLite, DuckDB, PostgreSQL, MySQL or MariaDB."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,7 +20,7 @@ from trueup.model.inputs import Inputs
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
 from trueup.model.window import Span
-from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Scope, Write, Written
+from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Repair, Scope, Scripted, Write, Written
 from trueup.sides.sql import examine as examining
 from trueup.sides.sql import ranges, windows
 from trueup.sides.sql import read as reading
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from trueup.sides.sql.snapshot import SqlSnapshot
 
-_SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+_SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite", "duckdb")
+_FILES = ("sqlite", "duckdb")
 
 
 class Sql:
@@ -212,6 +214,23 @@ class Sql:
         """Applies the writes in order, each under its precondition, in bulk."""
         return writing.apply(self._connected(), self._selection(projection), writes, self.place)
 
+    def script(self, projection: Projection, repairs: Iterable[Repair]) -> Iterator[Scripted]:
+        """One statement for each repair; the rows are read again, a few hundred at a time."""
+        from trueup.sides.sql.scripting import scripted  # noqa: PLC0415  only who asks for it needs it
+
+        of, scribe = self._selection(projection), self._dialect.scribe()
+        waiting = iter(repairs)
+        while some := list(islice(waiting, reading.KEYS_MAX)):
+            with self._connection() as connection:
+                rows = reading.find(connection, of, [each.key for each in some])
+            yield from scripted(of, scribe, some, rows)
+
+    def script_frame(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Session settings and the begin of a transaction; its end."""
+        from trueup.sides.sql.scripting import CLOSING  # noqa: PLC0415
+
+        return self._dialect.scribe().opening, CLOSING
+
     def mark(self, projection: Projection, key: str, version: int | None, assignments: str) -> tuple[bool, int | None]:
         """Runs `UPDATE … SET assignments` on the record if it still has this version."""
         return writing.mark(self._connected(), self._selection(projection), key, version, assignments, self.place)
@@ -300,7 +319,7 @@ def _parsed(url: str) -> sa.URL:
         raise ConfigError(f"{parsed.drivername!r} is no database that trueup knows.", hint=hint)
     # A path is a path: a percent sign in it may be just that.
     path = url.partition(":///")[2].partition("?")[0]
-    return parsed.set(database=path) if parsed.get_backend_name() == "sqlite" and Path(path).exists() else parsed
+    return parsed.set(database=path) if parsed.get_backend_name() in _FILES and Path(path).exists() else parsed
 
 
 def _dialect(url: sa.URL) -> Dialect:
@@ -310,6 +329,10 @@ def _dialect(url: sa.URL) -> Dialect:
             from trueup.sides.sql.dialects.sqlite import SQLite  # noqa: PLC0415
 
             return SQLite()
+        case "duckdb":
+            from trueup.sides.sql.dialects.duckdb import DuckDB  # noqa: PLC0415
+
+            return DuckDB()
         case "mysql" | "mariadb":
             from trueup.sides.sql.dialects.mysql import MySQL  # noqa: PLC0415
 

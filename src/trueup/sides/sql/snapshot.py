@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,21 +22,28 @@ from trueup.sides.sql.hashing import (
     Function,
     Hasher,
     Packed,
+    gaps,
     packed_key,
     part_keys,
     unique,
     whole_number_key,
 )
+from trueup.sides.sql.limits import UNLIMITED, Limits
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.trouble import in_our_words
 
-CONNECTIONS_MAX: Final = 2
+# How often, and for how long, what still runs is told to end.
+_ENDING_S: Final = 0.2
+_ENDING_MAX_S: Final = 10.0
+# Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
+_PIECE_ROWS: Final = 32_768
 
 
 class SqlSnapshot:
     """A table as it is when this is made. connect: opens a connection of the side. place: for messages.
 
-    connections_max: how many may work at once, where the engine lets several see one instant.
+    limits: how many connections may work at once, where the engine lets several see one instant, and how much they
+    rest. Where they rest, what takes long is asked for in pieces.
     """
 
     def __init__(
@@ -44,11 +52,11 @@ class SqlSnapshot:
         hasher: Hasher,
         of: Selection,
         place: str,
-        connections_max: int = CONNECTIONS_MAX,
+        limits: Limits = UNLIMITED,
     ) -> None:
         self._connect, self._hasher, self._of, self._place = connect, hasher, of, place
         self._ready = threading.Condition()
-        self._max = connections_max
+        self._limits, self._max = limits, limits.connections
         self._closed = False
         self._free: list[sa.Connection] = []
         self._busy: list[sa.Connection] = []
@@ -61,7 +69,8 @@ class SqlSnapshot:
                 if not (hasher.shares_instant and self._instant):
                     self._max = 1
                 self._known = {function.name: function for function in hasher.functions(first, of)}
-                self._pages = hasher.pages(first, of) if packed_key(of, hasher) is not None else None
+                asked = limits.gentle or packed_key(of, hasher) is not None
+                self._pages = hasher.pages(first, of) if asked else None
             except BaseException:
                 self.close()
                 raise
@@ -70,6 +79,16 @@ class SqlSnapshot:
     def functions(self) -> tuple[str, ...]:
         """Names of the functions that fit this table, fastest first."""
         return tuple(self._known)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """Columns of which the engine's SQL can't give the canonical text."""
+        return tuple(gaps(self._of, self._hasher))
+
+    @property
+    def here(self) -> bool:
+        """Whether the engine runs in this process."""
+        return self._hasher.here
 
     @property
     def unique(self) -> bool:
@@ -90,24 +109,32 @@ class SqlSnapshot:
         return None if row[0] is None else (int(row[0]), int(row[1]))
 
     def total(self, function: str) -> HashSum | None:
-        """Count and hash sum in one statement."""
+        """Count and hash sum in one statement, or in one for each piece."""
         if not unique(self._of):
             return None
-        sums = self._known[function].sums
-        count, without, total, part = self._one(f"SELECT {sums}, {part_keys(self._of)} {self._of.from_where()}")
-        if int(without) or int(part) or (int(count) and total is None):
-            return None
-        return HashSum(int(count), int(total or 0))
+        select = f"SELECT {self._known[function].sums}, {part_keys(self._of)}"
+        found = HashSum(0, 0)
+        for condition, values in self._pieces():
+            count, without, total, part = self._one(f"{select} {self._of.from_where(condition)}", tuple(values))
+            if int(without) or int(part) or (int(count) and total is None):
+                return None
+            found = HashSum(found.count + int(count), found.total + int(total or 0))
+        return found
 
     def segments(self, function: str, origin: int, bits: int) -> dict[int, HashSum | None]:
-        """Count and hash sum of each segment in one statement."""
+        """Count and hash sum of each segment in one statement, or in one for each piece."""
         key = whole_number_key(self._of)
         segment = f"({self._hasher.wide.format(key)} - {self._of.dialect.mark}) >> {bits}"
-        sql = self._hasher.segments(self._of, segment, self._known[function])
-        return {
-            int(number): None if int(without) or total is None else HashSum(int(count), int(total))
-            for number, count, without, total in self._all(sql, (origin,))
-        }
+        found: dict[int, HashSum | None] = {}
+        for condition, values in self._pieces():
+            sql = self._hasher.segments(self._of, segment, self._known[function], condition)
+            for number, count, without, total in self._all(sql, (origin, *values)):
+                known = found.get(int(number), HashSum(0, 0))
+                lacking = int(without) or total is None
+                found[int(number)] = (
+                    None if known is None or lacking else HashSum(known.count + int(count), known.total + int(total))
+                )
+        return found
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
         """Packed by the server where it can say where rows lie, else as a scan."""
@@ -131,8 +158,8 @@ class SqlSnapshot:
         return batch if batch.num_rows <= rows_max else None
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
-        """All tables of cells in one scan."""
-        key = whole_number_key(self._of)
+        """All tables of cells in one scan; None where connections rest: it can't be asked for in pieces."""
+        key = None if self._limits.gentle else whole_number_key(self._of)
         sql = None if key is None else self._hasher.cells(key, self._known[function], sizes, self._of.from_where())
         if sql is None:
             return None
@@ -157,13 +184,17 @@ class SqlSnapshot:
         """Ends what still runs, then gives back all connections."""
         with self._ready:
             self._closed = True
-            busy = list(self._busy)
             self._ready.notify_all()
-        for connection in busy:
-            with contextlib.suppress(Exception):
-                self._hasher.cancel(connection)
+        until = time.monotonic() + _ENDING_MAX_S
+        while busy := self._at_work():
+            # Repeated: a statement that is about to be sent can't be ended yet.
+            for connection in busy:
+                with contextlib.suppress(Exception):
+                    self._hasher.cancel(connection)
+            with self._ready:
+                if self._ready.wait_for(lambda: not self._busy, timeout=_ENDING_S) or time.monotonic() > until:
+                    break
         with self._ready:
-            self._ready.wait_for(lambda: not self._busy, timeout=10)
             free, self._free = self._free, []
         for connection in free:
             with contextlib.suppress(Exception):
@@ -173,7 +204,7 @@ class SqlSnapshot:
 
     def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
         self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}")
-        with self._borrowed() as connection:
+        with self._borrowed() as connection, self._limits.working(self._rest):
             arrays = self._hasher.pack(connection, columns, rest, values)
         names = [*(f"k{at}" for at in range(len(columns) - 1)), "h"]
         return pa.RecordBatch.from_arrays(arrays, names=names)
@@ -194,10 +225,12 @@ class SqlSnapshot:
 
     def _looked_up(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         projection = self._of.projection
-        for few in keys.to_batches(reading.KEYS_MAX):
+        # All at once: where keys have odd spellings, looking for them reads every row.
+        for few in keys.to_batches():
             texts = key_texts(few.columns, projection.key)
-            with self._borrowed() as connection, self._in_our_words():
-                found = [row.found for rows in reading.find(connection, self._of, texts).values() for row in rows]
+            with self._borrowed() as connection, self._limits.working(self._rest):
+                rows = reading.find(connection, self._of, texts, every=True)
+            found = [row.found for copies in rows.values() for row in copies]
             arrays: list[pa.Array[Any]] = [
                 pa.array([each.version for each in found], pa.int64())
                 if field is projection.version
@@ -206,12 +239,29 @@ class SqlSnapshot:
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema_of(projection))
 
-    def _one(self, sql: str) -> Any:
-        return self._all(sql)[0]
+    def _pieces(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Conditions that part the rows: one piece, or many small ones where connections have to rest between them."""
+        if not self._limits.gentle:
+            return iter([("", ())])
+        if self._pages is not None:
+            return iter(self._pages)
+        key, span = whole_number_key(self._of), self.span()
+        if key is None or span is None:
+            return iter([("", ())])
+        rows = self._of.inspected.description.rows or 0
+        width = max(_PIECE_ROWS, (span[1] - span[0] + 1) * _PIECE_ROWS // max(rows, 1))
+        mark = self._of.dialect.mark
+        return (
+            (f"{key} >= {mark} AND {key} <= {mark}", (at, min(at + width - 1, span[1])))
+            for at in range(span[0], span[1] + 1, width)
+        )
+
+    def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
+        return self._all(sql, values)[0]
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> Sequence[Any]:
         self._note(sql)
-        with self._borrowed() as connection:
+        with self._borrowed() as connection, self._limits.working(self._rest):
             return connection.exec_driver_sql(sql, values or None).all()
 
     def _note(self, sql: str) -> None:
@@ -221,7 +271,7 @@ class SqlSnapshot:
         started = False
         try:
             while True:
-                with self._in_our_words(scanning=started):
+                with self._limits.working(self._rest), self._in_our_words(scanning=started):
                     batch = next(batches, None)
                 if batch is None:
                     return
@@ -244,6 +294,14 @@ class SqlSnapshot:
                     self._busy.remove(connection)
                     self._free.append(connection)
                     self._ready.notify_all()
+
+    def _at_work(self) -> list[sa.Connection]:
+        with self._ready:
+            return list(self._busy)
+
+    def _rest(self, seconds: float) -> None:
+        with self._ready:
+            self._ready.wait_for(lambda: self._closed, timeout=seconds)
 
     def _take(self) -> sa.Connection:
         with self._ready:

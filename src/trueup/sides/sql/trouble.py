@@ -44,20 +44,21 @@ def in_our_words(dialect: Dialect, label: str, place: str, *, scanning: bool = F
 
 
 def _of_a_driver(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) or type(error).__module__.split(".")[0] in ("psycopg", "pymysql")
+    return isinstance(error, sqlite3.Error) or type(error).__module__.split(".")[0] in ("psycopg", "pymysql", "_duckdb")
 
 
 def _said(dialect: Dialect, error: BaseException, label: str, place: str, scanning: bool) -> Exception:
     trouble, words = dialect.trouble(error)
     if trouble == "retry":
         return Busy(f"{label} at {place}: {words}.")
-    if scanning and trouble in ("unreachable", "other"):
-        hint = "Nothing was concluded from it; run it again."
+    if scanning and trouble in ("unreachable", "timeout", "other"):
+        hint = _TIMEOUT if trouble == "timeout" else "Nothing was concluded from it; run it again."
         return IncompleteScan(f"{label} at {place}: the enumeration ended early ({words}).", hint=hint)
     kind, hint = _KINDS[trouble]
     return kind(f"{label} at {place}: {_SENTENCES[trouble].format(words=words)}.", hint=hint)
 
 
+_TIMEOUT = "Give its statements more time (timeout_s, or --timeout of diff), or let it read less."
 _SENTENCES: dict[Trouble, str] = {
     "unreachable": "it does not answer ({words})",
     "login": "{words}",
@@ -67,6 +68,7 @@ _SENTENCES: dict[Trouble, str] = {
     "value": "the server refuses a value ({words})",
     "retry": "{words}",
     "busy": "{words}",
+    "timeout": "the statement was ended ({words})",
     "other": "the server answers with an error ({words})",
 }
 _KINDS: dict[Trouble, tuple[type[SideError], str]] = {
@@ -78,5 +80,6 @@ _KINDS: dict[Trouble, tuple[type[SideError], str]] = {
     "value": (RowRefused, "Compare the types of the two columns."),
     "retry": (Unreachable, "Try again when the other session is done."),
     "busy": (Unreachable, "Try again when it is done."),
+    "timeout": (Unreachable, _TIMEOUT),
     "other": (SideError, "The server's log says more."),
 }

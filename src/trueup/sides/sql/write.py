@@ -154,7 +154,11 @@ def _update(connection: sa.Connection, of: Selection, changes: Sequence[_Change]
     """Sets the columns that a write names, all writes of the same columns in one go."""
     statements: dict[str, list[tuple[Any, ...]]] = {}
     for change in changes:
-        put = [(field, known, text) for field, known, text in _put(of, change.write) if field not in of.projection.key]
+        put = [
+            (field, known, text)
+            for field, known, text in columns_put(of, change.write)
+            if field not in of.projection.key
+        ]
         assigned = ", ".join(f"{of.dialect.quoted(known.stored.name)} = {of.dialect.mark}" for _, known, _ in put)
         values = [of.dialect.value(known.stored, text, field.kind, known.zone) for field, known, text in put]
         for row in change.rows if put else ():
@@ -169,7 +173,7 @@ def _insert(connection: sa.Connection, of: Selection, writes: Sequence[Write]) -
     """Inserts rows; answers the keys of those that lost to an insert made since they were found absent."""
     groups: dict[tuple[Stored, ...], list[tuple[str, tuple[Any, ...]]]] = {}
     for write in writes:
-        put = _put(of, write)
+        put = columns_put(of, write)
         values = tuple(of.dialect.value(known.stored, text, field.kind, known.zone) for field, known, text in put)
         groups.setdefault(tuple(known.stored for _, known, _ in put), []).append((write.key, values))
     lost: set[str] = set()
@@ -206,7 +210,7 @@ def _inserted(connection: sa.Connection, of: Selection, sql: str, rows: list[tup
     return True
 
 
-def _put(of: Selection, write: Write) -> list[tuple[Field, Known, str | None]]:
+def columns_put(of: Selection, write: Write) -> list[tuple[Field, Known, str | None]]:
     """The columns to write: the key, and what the write names except what the engine computes."""
     by_name = {field.name: (field, known) for field, known, _ in of.columns}
     keys = {field.name: part for field, part in zip(of.projection.key, key_parts(write.key), strict=True)}

@@ -12,7 +12,7 @@ from trueup.stores.sql.budgets import SqlBudgets
 from trueup.stores.sql.ledger import SqlLedger
 from trueup.stores.sql.sqlite import BUSY_S, SqliteFile
 
-__all__ = ["SqlArchive", "SqlBudgets", "SqlLedger", "SqlStore", "open_sqlite"]
+__all__ = ["SqlArchive", "SqlBudgets", "SqlLedger", "SqlStore", "open_sqlite", "path_of"]
 
 
 class SqlStore:
@@ -33,7 +33,7 @@ class SqlStore:
         durable: bool = True,
         busy_s: float = BUSY_S,
     ) -> None:
-        self._file = SqliteFile(_path(url), create=create, durable=durable, busy_s=busy_s)
+        self._file = SqliteFile(path_of(url), create=create, durable=durable, busy_s=busy_s)
         self.ledger = SqlLedger(self._file, clock)
         self.archive = SqlArchive(self._file, clock)
         self.budgets = SqlBudgets(self._file, clock)
@@ -49,7 +49,8 @@ def open_sqlite(url: str, clock: Clock | None = None) -> tuple[SqlLedger, SqlArc
     return store.ledger, store.archive, store.budgets
 
 
-def _path(url: str) -> Path:
+def path_of(url: str) -> Path:
+    """The file of a store by URL; StateError where it names none."""
     split = urlsplit(url)
     path = unquote(split.path).removeprefix("/")
     if split.scheme != "sqlite" or split.netloc:

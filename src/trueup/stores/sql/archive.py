@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueup.ports import Clock
+from trueup.stores.sql.alerts import SqlAlerts
 from trueup.stores.sql.cases import SqlCases
 from trueup.stores.sql.decisions import SqlDecisions
 from trueup.stores.sql.evidence import SqlEvidence
@@ -16,9 +17,18 @@ from trueup.stores.sql.storage import Storage
 
 
 class SqlArchive(
-    SqlRuns, SqlPlans, SqlSchedules, SqlSeals, SqlCases, SqlDecisions, SqlEvidence, SqlLetters, SqlPresences
+    SqlRuns,
+    SqlPlans,
+    SqlSchedules,
+    SqlSeals,
+    SqlCases,
+    SqlDecisions,
+    SqlEvidence,
+    SqlLetters,
+    SqlPresences,
+    SqlAlerts,
 ):
-    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters and workers in a database.
+    """Runs with their cursors and plans, schedules, seals, cases, evidence, letters, workers and alerts in a database.
 
     clock: of leases, and when something happened; by default the storage's.
     """
@@ -33,6 +43,7 @@ class SqlArchive(
         SqlEvidence.__init__(self, storage, clock)
         SqlLetters.__init__(self, storage)
         SqlPresences.__init__(self, storage, clock)
+        SqlAlerts.__init__(self, storage, clock)
 
     def close(self) -> None:
         """Gives back connections."""

@@ -79,6 +79,11 @@ class SqlLetters:
 
         return self._storage.write(drop)
 
+    def forget_letters(self, older_than_us: int) -> int:
+        """Forgets those that were received before that time; answers how many there were."""
+        statement = "DELETE FROM trueup_letter WHERE received_us < ?"
+        return int(self._storage.write(lambda session: session.execute(statement, (older_than_us,)).rowcount))
+
 
 def _letter(values: Sequence[Any]) -> DeadLetter:
     named = dict(zip(_LETTER.split(", "), values, strict=True))

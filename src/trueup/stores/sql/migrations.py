@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from trueup.model.evidence import GENESIS
+from trueup.stores.sql import alerts
 from trueup.stores.sql.steps import Step
 
 SQLITE: Final[tuple[Step, ...]] = (
@@ -336,4 +337,5 @@ SQLITE: Final[tuple[Step, ...]] = (
             (SELECT coalesce(max(number), 0) FROM trueup_decision)
         """,
     ),
+    alerts.STEP,
 )

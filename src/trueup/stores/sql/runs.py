@@ -106,9 +106,10 @@ class SqlRuns:
         """The run of this number, or None."""
         return self._storage.read(lambda session: self._run(session, number))
 
-    def runs(self, pair: str, limit: int = 20) -> list[Run]:
-        """The newest runs first."""
-        found = self._all(f"{_RUNS} WHERE r.pair = ? ORDER BY r.number DESC LIMIT ?", (pair, limit))
+    def runs(self, pair: str, limit: int = 20, what: Sequence[str] = ()) -> list[Run]:
+        """The newest runs first; only these kinds of run, or all."""
+        kinds = f"AND r.what IN ({marks(what)})" if what else ""
+        found = self._all(f"{_RUNS} WHERE r.pair = ? {kinds} ORDER BY r.number DESC LIMIT ?", (pair, *what, limit))
         return [_run(values) for values in found]
 
     def cursor(self, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The archive: runs, plans, schedules, cases, evidence, dead letters and workers, each in a file of its own."""
+"""The archive: runs, plans, schedules, cases, evidence, letters, workers and alerts, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from trueup.ports import Archive, Clock
 from trueup.testing.clock import ManualClock
+from trueup.testing.ledgers.alerts import AlertContract
 from trueup.testing.ledgers.cases import CaseContract
 from trueup.testing.ledgers.decisions import DecisionContract
 from trueup.testing.ledgers.evidence import EvidenceContract
@@ -30,6 +31,7 @@ class ArchiveContract(
     PresenceContract,
     ScheduleContract,
     SealContract,
+    AlertContract,
 ):
     """What the archive keeps. A subclass brings `make`: a new, empty archive whose time is the clock's."""
 

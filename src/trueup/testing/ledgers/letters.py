@@ -48,6 +48,13 @@ class LetterContract:
         assert archive.drop_letters([]) == 0
         assert [letter.number for letter in archive.letters()] == [numbers[1]]
 
+    def test_old_letters_are_forgotten_by_their_age(self, archive: DeadLetters) -> None:
+        for at in (1, 2, 3):
+            archive.keep_letter(replace(LETTER, received_us=at))
+        assert archive.forget_letters(3) == 2
+        assert archive.forget_letters(3) == 0
+        assert [letter.received_us for letter in archive.letters()] == [3]
+
     def test_a_letter_is_asked_for_by_its_number(self, archive: DeadLetters) -> None:
         for at in (1, 2):
             archive.keep_letter(replace(LETTER, received_us=at))

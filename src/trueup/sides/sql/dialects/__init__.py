@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from trueup.errors import ConfigError
 from trueup.model.kinds import INSTANT, Kind
 from trueup.model.times import timestamp_text
 from trueup.sides.sql.spelling import TEXTUAL
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from trueup.sides.sql.hashing import Hasher
+    from trueup.sides.sql.scripting import Scribe
 
 Shape = Literal["integer", "boolean", "float", "float32", "decimal", "text", "hex", "any"]
-Trouble = Literal["unreachable", "login", "permission", "schema", "constraint", "value", "retry", "busy", "other"]
+Trouble = Literal[
+    "unreachable", "login", "permission", "schema", "constraint", "value", "retry", "busy", "timeout", "other"
+]
 # Wall-clock times run back once a year, by an hour in most zones and never by more than a few.
 _EARLIER_US = 4 * 3_600_000_000
 # The years 1 to 9999, which every engine can compare with.
@@ -41,7 +45,7 @@ class Stored:
     native: every value surely fits `kind.arrow()`.
     generated: the engine computes it, so it is never written. identity: written only when overridden.
     unzoned: an instant that the engine gives in UTC without saying so.
-    bytes_max: most bytes of one value, where the engine bounds them.
+    bytes_max: most bytes of one value, where the engine bounds them. collation: of text, where the engine names it.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Stored:
     identity: bool = False
     unzoned: bool = False
     bytes_max: int | None = None
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,10 @@ class Dialect(ABC):
     @abstractmethod
     def engine(self, url: sa.URL) -> sa.Engine:
         """A pool of connections whose sessions are set to read and write exactly."""
+
+    def limit(self, driver: Any, timeout_ms: int) -> None:
+        """Has a new connection end every statement that takes longer; ConfigError where the engine can't."""
+        raise ConfigError(f"{self.name} can't end a statement after a time.", hint="Leave out timeout_s.")
 
     @abstractmethod
     def trouble(self, error: BaseException) -> tuple[Trouble, str]:
@@ -218,6 +227,12 @@ class Dialect(ABC):
     @abstractmethod
     def hasher(self) -> Hasher:
         """How the engine hashes rows."""
+
+    # Statements for people.
+
+    @abstractmethod
+    def scribe(self) -> Scribe:
+        """How the engine reads statements from a file."""
 
     # Writing.
 

@@ -27,6 +27,7 @@ from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
+    from trueup.sides.sql.scripting import Scribe
 
 # Strict, or a value that does not fit would be cut in silence. Each statement sees what is committed, so that a
 # locked row is the newest and an absent one leaves no gap lock. PAD_CHAR_TO_FULL_LENGTH would pad char(n).
@@ -49,7 +50,7 @@ _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _LONGEST = {"date": 10, "time": 18, "datetime": 26, "timestamp": 26, "uuid": 36, "inet4": 15, "inet6": 45}
 _COLUMNS = """
 SELECT column_name, column_type, data_type, is_nullable, extra, numeric_precision, numeric_scale,
-       character_octet_length, generation_expression
+       character_octet_length, generation_expression, collation_name
 FROM information_schema.columns WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s
 ORDER BY ordinal_position
 """
@@ -73,6 +74,7 @@ _SCHEMA = frozenset((1054, 1064, 1109, 1146, 1176, 1305, 1267, 1288, 1583, 1630)
 _CONSTRAINT = frozenset((1048, 1062, 1169, 1216, 1217, 1364, 1451, 1452, 1557, 1586, 3819, 4025))
 _RETRY = frozenset((1213,))
 _BUSY = frozenset((1205, 3572))
+_TIMEOUT = frozenset((1317, 1969, 3024))
 DUPLICATE = 1062
 
 
@@ -98,6 +100,14 @@ class MySQL(Dialect):
         sa.event.listen(engine, "connect", _prepare)
         return engine
 
+    def limit(self, driver: Any, timeout_ms: int) -> None:
+        """By the session's setting; MySQL's is for queries alone, and has another name and unit than MariaDB's."""
+        mariadb = "mariadb" in str(driver.get_server_info()).lower()
+        setting = f"max_statement_time = {timeout_ms / 1000}" if mariadb else f"max_execution_time = {timeout_ms}"
+        with driver.cursor() as cursor:
+            cursor.execute(f"SET SESSION {setting}")
+        driver.commit()
+
     def trouble(self, error: BaseException) -> tuple[Trouble, str]:
         """By error number."""
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
@@ -109,6 +119,7 @@ class MySQL(Dialect):
             (_SCHEMA, "schema", words),
             (_RETRY, "retry", "another session wants the same rows"),
             (_BUSY, "busy", "another session holds the rows"),
+            (_TIMEOUT, "timeout", words),
             (_CONSTRAINT, "constraint", f"error {number}"),
         )
         for numbers, trouble, said in named:
@@ -232,6 +243,12 @@ class MySQL(Dialect):
 
         return mysql.MySQL()
 
+    def scribe(self) -> Scribe:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.scripting import mysql  # noqa: PLC0415
+
+        return mysql.MySQL(self)
+
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """A value in the column's own type; what none can hold goes in as text and is refused by the server."""
         if text is None:
@@ -268,7 +285,7 @@ def _prepare(connection: Any, record: Any) -> None:
 
 
 def _stored(row: Any, is_json: frozenset[str]) -> Stored:
-    name, declared, base, nullable, extra, precision, scale, octets, expression = row
+    name, declared, base, nullable, extra, precision, scale, octets, expression, collation = row
     kind = _KINDS.get(base, kinds.TEXT)
     native = kind.name in ("integer", "float", "bytes", *TEXTUAL)
     longest = _LONGEST.get(base) or (int(octets) if octets is not None else None)
@@ -284,7 +301,7 @@ def _stored(row: Any, is_json: frozenset[str]) -> Stored:
     return Stored(
         name, declared, base, kind, native, nullable=nullable == "YES",
         generated=bool(expression) or "GENERATED" in extra.replace("DEFAULT_GENERATED", ""),
-        unzoned=base == "timestamp", bytes_max=longest,
+        unzoned=base == "timestamp", bytes_max=longest, collation=collation or "",
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
+    from trueup.sides.sql.scripting import Scribe
 
 _SESSION = (
     "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; "
@@ -243,6 +244,12 @@ class PostgreSQL(Dialect):
         from trueup.sides.sql.hashing import postgresql  # noqa: PLC0415
 
         return postgresql.PostgreSQL()
+
+    def scribe(self) -> Scribe:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.scripting import postgresql  # noqa: PLC0415
+
+        return postgresql.PostgreSQL(self)
 
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """Text that the server reads by the column's type."""

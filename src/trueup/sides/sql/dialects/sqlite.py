@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -32,9 +33,13 @@ from trueup.sides.sql.spelling import as_stored, signed_year, spellings, sql_tim
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
+    from trueup.sides.sql.scripting import Scribe
 
 _BATCH_ROWS = 20_000
 _BUSY_SECONDS_MAX = 30.0
+_ROW_BYTES_MIN = 6
+# Between two looks at the clock, where a statement's time is limited.
+_STEPS = 10_000
 _INT64 = range(-(2**63), 2**63)
 # The first that is part of the declared type names the kind; SQLite itself looks at INT, CHAR, CLOB, TEXT, BLOB.
 _KINDS: tuple[tuple[str, Kind], ...] = (
@@ -85,6 +90,17 @@ class SQLite(Dialect):
         sa.event.listen(engine, "begin", _begin)
         return engine
 
+    def limit(self, driver: Any, timeout_ms: int) -> None:
+        """By a look at the clock every some thousand steps of its machine."""
+        ends = time.monotonic()
+
+        def begun(statement: str) -> None:
+            nonlocal ends
+            ends = time.monotonic() + timeout_ms / 1000
+
+        driver.set_trace_callback(begun)
+        driver.set_progress_handler(lambda: time.monotonic() > ends, _STEPS)
+
     def trouble(self, error: BaseException) -> tuple[Trouble, str]:
         """By the message: sqlite3 has no finer classes before Python 3.11's error names."""
         text = str(error)
@@ -92,6 +108,8 @@ class SQLite(Dialect):
             return "constraint", text  # names the constraint or the columns, never values
         if "locked" in text or "busy" in text:
             return "busy", "another program holds the database"
+        if text == "interrupted":
+            return "timeout", "it took too long"
         if "readonly" in text:
             return "permission", "the file can't be written"
         if "unable to open" in text or "not a database" in text or "malformed" in text:
@@ -118,12 +136,18 @@ class SQLite(Dialect):
             return None
         quoted = self.quoted(name)
         listed = [row for row in connection.exec_driver_sql(f"PRAGMA {at}.table_xinfo({quoted})") if row[6] != 1]
-        strict = bool(re.search(r"\)[^)]*\bSTRICT\b[^)]*\Z", found[1] or "", re.IGNORECASE))
+        strict, rowless = (_has_option(found[1] or "", each) for each in (r"STRICT", r"WITHOUT\s+ROWID"))
+        listed_indexes = connection.exec_driver_sql(f"PRAGMA {at}.index_list({quoted})").all()
         keyed = sorted((row for row in listed if row[5]), key=lambda row: int(row[5]))
-        alias = keyed[0][1] if len(keyed) == 1 and keyed[0][2].upper() == "INTEGER" else None
-        columns = tuple(_stored(row, strict=strict, is_rowid=row[1] == alias) for row in listed)
+        # The key is the number of the row itself where it needs no index of its own.
+        own = len(keyed) == 1 and keyed[0][2].upper() == "INTEGER" and all(index[3] != "pk" for index in listed_indexes)
+        alias = keyed[0][1] if own else None
+        columns = tuple(
+            _stored(row, strict=strict, is_rowid=row[1] == alias, keyed=bool(row[5]) and (own or strict or rowless))
+            for row in listed
+        )
         indexes = []
-        for index in connection.exec_driver_sql(f"PRAGMA {at}.index_list({quoted})").all():
+        for index in listed_indexes:
             parts = connection.exec_driver_sql(f"PRAGMA {at}.index_info({self.quoted(index[1])})").all()
             if not index[4] and all(part[2] is not None for part in parts):
                 indexes.append(Index(tuple(part[2] for part in parts), bool(index[2])))
@@ -131,10 +155,22 @@ class SQLite(Dialect):
         if alias is not None:
             indexes.append(Index(key, unique=True))
         rows = None
-        with contextlib.suppress(sa.exc.DBAPIError):  # views and WITHOUT ROWID tables have none
-            if found[0] == "table":
-                rows = connection.exec_driver_sql(f"SELECT max(rowid) FROM {at}.{quoted}").scalar() or 0
+        if found[0] == "table" and not rowless:
+            with contextlib.suppress(sa.exc.DBAPIError):  # a virtual table may have no numbers of rows
+                rows = self._rows(connection, at, quoted, [row[1] for row in listed])
         return Table(schema, name, columns, key, tuple(indexes), rows)
+
+    @staticmethod
+    def _rows(connection: sa.Connection, at: str, quoted: str, columns: Sequence[str]) -> int | None:
+        """At most so many: the highest number of a row, unless the file is too small for that."""
+        taken = {name.lower() for name in columns}
+        number = next((name for name in ("rowid", "_rowid_", "oid") if name not in taken), None)
+        if number is None:
+            return None
+        highest = connection.exec_driver_sql(f"SELECT max({number}) FROM {at}.{quoted}").scalar() or 0
+        pages = connection.exec_driver_sql(f"PRAGMA {at}.page_count").scalar() or 0
+        size = connection.exec_driver_sql(f"PRAGMA {at}.page_size").scalar() or 0
+        return max(0, min(int(highest), int(pages) * int(size) // _ROW_BYTES_MIN))
 
     def _schemas(self, connection: sa.Connection) -> list[str]:
         return [row[1] for row in connection.exec_driver_sql("PRAGMA database_list")]
@@ -244,6 +280,12 @@ class SQLite(Dialect):
 
         return sqlite.SQLite()
 
+    def scribe(self) -> Scribe:
+        """Loaded when it is needed."""
+        from trueup.sides.sql.scripting import sqlite  # noqa: PLC0415
+
+        return sqlite.SQLite(self)
+
     def value(self, column: Stored, text: str | None, kind: Kind, zone: ZoneInfo | None) -> Any:
         """In the type that the column's declared type suggests; text where that would lose digits."""
         if text is None:
@@ -305,8 +347,13 @@ def _zone(name: str) -> ZoneInfo | None:
     return ZoneInfo(name) if name else None
 
 
-def _stored(row: Any, *, strict: bool, is_rowid: bool) -> Stored:
-    _, name, declared, required, _, keyed, hidden = row
+def _has_option(sql: str, option: str) -> bool:
+    """Whether a table was created with an option, which stands behind its columns."""
+    return re.search(rf"\)[^)]*\b{option}\b[^)]*\Z", sql, re.IGNORECASE) is not None
+
+
+def _stored(row: Any, *, strict: bool, is_rowid: bool, keyed: bool) -> Stored:
+    _, name, declared, required, _, _, hidden = row
     spelled = declared.upper()
     base = re.split(r"[\s(]", spelled.strip())[0]
     kind = next((kind for part, kind in _KINDS if part in spelled), kinds.TEXT)

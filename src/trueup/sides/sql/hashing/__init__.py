@@ -77,6 +77,8 @@ class Packed:
 class Hasher(ABC):
     """How one engine hashes rows, and hands over many hashes at once."""
 
+    # Whether the engine runs in this process, so that no network is between.
+    here: ClassVar[bool] = False
     # Whether several connections can see one instant.
     shares_instant: ClassVar[bool] = False
     # Format of a whole number in 64 bits, so that differences do not overflow.
@@ -112,9 +114,9 @@ class Hasher(ABC):
         """Conditions that together select at least the rows with these keys; None where keys must be looked for."""
         return None
 
-    def segments(self, of: Selection, segment: str, function: Function) -> str:
+    def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
         """A statement for number, rows, rows without a hash, and hash sum of each segment."""
-        return f"SELECT {segment}, {function.sums} {of.from_where()} GROUP BY 1"
+        return f"SELECT {segment}, {function.sums} {of.from_where(condition)} GROUP BY 1"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, hashes and checks."""
@@ -135,7 +137,10 @@ def whole_number_key(of: Selection) -> str | None:
         index.columns[0] == stored.name for index in of.inspected.table.indexes
     )
     whole = stored.kind.name == known.kind.name == field.kind.name == "integer" and field.native and stored.native
-    return of.dialect.quoted(stored.name) if led and whole and not stored.nullable else None
+    name = of.dialect.quoted(stored.name)
+    # Bits and padded numbers are not delivered as they are.
+    plain = of.dialect.reading(stored, field.kind).sql == name
+    return name if led and whole and plain and not stored.nullable else None
 
 
 def unique(of: Selection) -> bool:
@@ -161,6 +166,15 @@ def part_keys(of: Selection) -> str:
 def hashed_columns(of: Selection) -> list[tuple[Field, Known]]:
     """Key and fields: what a hash covers."""
     return [(field, of.inspected.column(field.source)) for field in (*of.projection.key, *of.projection.fields)]
+
+
+def gaps(of: Selection, hasher: Hasher) -> list[str]:
+    """Columns that keep the engine from hashing rows canonically, with their types."""
+    return [
+        f"{field.source} ({known.stored.declared or known.stored.kind})"
+        for field, known in hashed_columns(of)
+        if hasher.text(of, field, known) is None
+    ]
 
 
 def named(how: str, of: Selection, parts: Sequence[Any]) -> str:

@@ -19,6 +19,7 @@ import pyarrow.compute
 import sqlalchemy as sa
 
 from trueup.model.digest import CHECK_MODULUS
+from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.sides.sql.hashing import (
     CANONICAL,
@@ -63,6 +64,8 @@ _KEYS_AT_ONCE: Final = 20_000
 _FOUND_BY: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), "int8"), "uuid": "uuid", "text": "text", "varchar": "text",
 }  # fmt: skip
+# From here on, the server writes an exponent where Python does not yet.
+_FLOATS: Final = {"float4": "1e6", "float8": "1e15"}
 _FAR: Final = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
 
 
@@ -111,6 +114,8 @@ class PostgreSQL(Hasher):
                 return Text(f"{name}::text")
             case ("boolean", "integer"):
                 return Text(f"CASE {name} WHEN 0 THEN 'false' WHEN 1 THEN 'true' END", f"{name} NOT IN (0, 1)")
+            case ("float" | "decimal" | "text" | "enum", "float") if base in _FLOATS and _same_width(asked, stored):
+                return _float(name, base, asked)
             case ("uuid" | "text" | "enum", "uuid"):
                 return Text(f"{name}::text")
             case ("bytes" | "text" | "enum", "bytes"):
@@ -161,13 +166,13 @@ class PostgreSQL(Hasher):
             return None
         return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, keys)
 
-    def segments(self, of: Selection, segment: str, function: Function) -> str:
+    def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
         """By a hash table in each worker.
 
         Of an expression over the key, the planner expects as many groups as there are keys, and sorts all rows. Of a
         column of a union it expects a few; so there is one, with nothing.
         """
-        rows = f"SELECT {segment} AS s, {function.hash} AS h {of.from_where()}"
+        rows = f"SELECT {segment} AS s, {function.hash} AS h {of.from_where(condition)}"
         nothing = f"SELECT 0::int8, 0::int8 {of.from_where('false')}"
         sums = f"s, count(*), count(*) - count(h), {function.summed.format('h')}"
         return f"SELECT {sums} FROM ({rows} UNION ALL {nothing}) AS q GROUP BY s"
@@ -214,6 +219,17 @@ def _native(connection: sa.Connection, of: Selection) -> Function:
     probe = connection.exec_driver_sql(f"SELECT {samples}, {summed.format(samples)}::text").one()
     row = f"hash_record_extended(ROW({', '.join(parts)}), 0)"
     return Function(named("postgresql", of, [*probe, spelled]), row, summed=summed)
+
+
+def _same_width(asked: Kind, stored: Kind) -> bool:
+    return asked.name in TEXTUAL or asked.bits == stored.bits
+
+
+def _float(name: str, base: str, asked: Kind) -> Text:
+    """The shortest text, as Python has it; of a decimal, only where that is without an exponent."""
+    near = "1e-4" if asked.name == "decimal" else "1e-20"
+    odd = f"{name} <> 0 AND abs({name}) < {near} OR abs({name}) >= {_FLOATS[base]} AND abs({name}) < 'infinity'"
+    return Text(f"CASE WHEN {name} = 0 THEN '0' ELSE lower({name}::text) END", odd)
 
 
 def _timestamp(name: str, field: Field, known: Known) -> Text | None:

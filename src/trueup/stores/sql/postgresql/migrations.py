@@ -10,6 +10,7 @@ import time
 from typing import Final
 
 from trueup.model.evidence import GENESIS
+from trueup.stores.sql import alerts
 from trueup.stores.sql.postgresql.address import Address
 from trueup.stores.sql.postgresql.database import Connection
 from trueup.stores.sql.steps import Step, check_needs, needs
@@ -346,6 +347,7 @@ STEPS: Final[tuple[Step, ...]] = (
             (SELECT coalesce(max(number), 0) FROM trueup_decision)
         """,
     ),
+    alerts.STEP,
 )
 
 

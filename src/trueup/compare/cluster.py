@@ -1,0 +1,42 @@
+"""Strategy *cluster*: the engine that reads both sides matches them; what it can't prove equal is judged here."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from trueup.compare.plan import Plan
+from trueup.compare.result import Comparison
+from trueup.compare.rows import judge_records
+from trueup.compare.watched import Traffic
+from trueup.compare.workspace import Workspace
+from trueup.errors import ConfigError
+from trueup.ports import ClusterSide, Side
+
+
+def compare_in_cluster(
+    left: ClusterSide, right: Side, plan: Plan, *, memory_mb: int, traffic: tuple[Traffic, Traffic]
+) -> Comparison | None:
+    """The comparison, or None where one engine does not read both sides.
+
+    Raises ConfigError where states mean absence: no engine knows of that.
+    """
+    if plan.absent_when:
+        raise ConfigError(
+            "states that mean absence can't be judged by a cluster.",
+            hint="Compare without it, or drop such records with a condition.",
+        )
+    match = left.match(plan.left, right, plan.right)
+    if match is None:
+        return None
+    with closing(match):
+        workspace = Workspace(memory_mb)
+        records = (match.left_records(), match.right_records())
+        a, b = (watch.records(each) for watch, each in zip(traffic, records, strict=True))
+        try:
+            counts, differing, findings = judge_records(workspace, a, b, plan, match.stop)
+        except BaseException:
+            workspace.close()
+            raise
+    whole = replace(counts, left=match.left, right=match.right, same=match.same + counts.same)
+    return Comparison(whole, plan.notes, "cluster", "", differing_fields=differing, findings=findings)

@@ -1,0 +1,178 @@
+"""A side that can't hash its records where they are: read once, kept on disk, and asked like a database that can.
+
+Its hashes are the canonical ones, so that it can be compared with any database that computes these. That side then
+sends a key and a hash for each record, or only sums, instead of all its records.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from trueup.compare.stage import Shape
+from trueup.compare.watched import Traffic
+from trueup.compare.workspace import BATCH_ROWS, CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
+from trueup.model.columns import text_array
+from trueup.model.digest import CANONICAL_DIGITS, CHECK_MODULUS, HashSum
+from trueup.model.record import Projection
+from trueup.ports import Segments, Side, StoppableScan
+
+pc: Any = pyarrow.compute
+CANONICAL: Final = "canonical"
+
+
+class Kept:
+    """The records of a side as they were when it was read; the reading begins at once, in a thread of its own.
+
+    traffic: counts what is read. memory_mb: for keys and hashes. Errors of the side are raised by whatever is asked
+    first.
+    """
+
+    functions: tuple[str, ...] = (CANONICAL,)
+    gaps: tuple[str, ...] = ()
+    here = True
+    statements: tuple[str, ...] = ()
+
+    def __init__(self, side: Side, asked: Projection, traffic: Traffic, memory_mb: int) -> None:
+        self._shape = Shape(asked)
+        self._workspace = Workspace(memory_mb)
+        self._spool = Spool(self._workspace.path, "kept")
+        self._stopped = threading.Event()
+        self._closed = threading.Lock()
+        self._keys = ", ".join(self._shape.keys)
+        try:
+            self._scan = side.scan(asked)
+        except BaseException:
+            self._workspace.close()
+            raise
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="trueup-kept")
+        self._reading: Future[None] = self._pool.submit(self._fill, traffic.records(self._scan))
+
+    @property
+    def unique(self) -> bool:
+        """Whether no key repeats and every key is whole: counted."""
+        whole = " AND ".join(f"{name} IS NOT NULL" for name in self._shape.keys)
+        distinct = f"SELECT count(*) FROM (SELECT DISTINCT {self._keys} FROM kept WHERE {whole})"
+        return self._number(distinct) == self._number("SELECT count(*) FROM kept")
+
+    def span(self) -> tuple[int, int] | None:
+        """First and last key where it is one column of whole numbers."""
+        if self._keys != "k0" or not pa.types.is_integer(self._shape.schema.field("k0").type):
+            return None
+        if not self._number("SELECT count(k0) FROM kept"):
+            return None
+        return self._number("SELECT min(k0) FROM kept"), self._number("SELECT max(k0) FROM kept")
+
+    def total(self, function: str) -> HashSum | None:
+        """Count and hash sum."""
+        return self.segments(function, 0, 63, "0").get(0, HashSum(0, 0)) if self.unique else None
+
+    def segments(self, function: str, origin: int, bits: int, number: str = "") -> Segments:
+        """Count and hash sum of each. number: of a record's segment, in SQL."""
+        number = number or f"(k0 - {origin}::BIGINT) >> {bits}"
+        # 60 bits of up to 2^62 records: the sum is wider than Arrow's integers, its halves are not.
+        halves = "sum(h >> 30)::BIGINT AS high, sum(h & 1073741823)::BIGINT AS low"
+        sql = f"SELECT {number} AS s, count(*) AS n, {halves} FROM kept GROUP BY 1"
+        return {
+            each["s"]: HashSum(each["n"], (each["high"] << 30) + each["low"])
+            for batch in self._batches(sql)
+            for each in batch.to_pylist()
+        }
+
+    def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
+        """Every record's key and hash."""
+        return self._batches(f"SELECT {self._keys}, h FROM kept")
+
+    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+        """In key order; None where they are more."""
+        within = f"FROM kept WHERE k0 BETWEEN {first}::BIGINT AND {last}::BIGINT"
+        if self._number(f"SELECT count(*) {within}") > rows_max:
+            return None
+        batches = list(self._batches(f"SELECT k0, h {within} ORDER BY k0"))
+        schema = pa.schema([("k0", pa.int64()), ("h", pa.int64())])
+        whole = pa.Table.from_batches(batches) if batches else schema.empty_table()
+        return pa.RecordBatch.from_arrays([_one(each) for each in whole.columns], names=["k0", "h"])
+
+    def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
+        """One table of cells for each size."""
+        tables = [
+            f"""SELECT {which} AS t, (h & {2**62 - 1}) % {size} AS c, count(*) AS n, bit_xor(k0) AS k,
+                bit_xor(h) AS h, bit_xor((h & {2**62 - 1}) % {CHECK_MODULUS}) AS q FROM kept GROUP BY 2"""
+            for which, size in enumerate(sizes)
+        ]
+        found = list(self._batches(" UNION ALL ".join(tables)))
+        names = ("t", "c", "n", "k", "h", "q")
+        empty = pa.schema([(name, pa.int64()) for name in names]).empty_table()
+        return pa.Table.from_batches(found).cast(empty.schema) if found else empty
+
+    def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        """From where they were kept, in the order in which they were read."""
+        self._reading.result()
+        self._workspace.insert("CREATE OR REPLACE TABLE asked AS FROM chunk", keys)
+        match = " AND ".join(f"kept.{name} IS NOT DISTINCT FROM asked.{name}" for name in self._shape.keys)
+        for few in self._batches(f"SELECT n FROM kept JOIN asked ON {match} ORDER BY n"):
+            yield from self._spool.take(few.column("n")).to_batches()
+
+    def close(self) -> None:
+        """Ends the reading and removes what was kept."""
+        self._stopped.set()
+        with self._closed:
+            if isinstance(self._scan, StoppableScan) and not self._reading.done():
+                self._scan.stop()
+            self._pool.shutdown()
+            self._workspace.close()
+
+    def _number(self, sql: str) -> int:
+        self._reading.result()
+        return self._workspace.number(sql)
+
+    def _batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        self._reading.result()
+        return self._workspace.batches(sql, BATCH_ROWS)
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _fill(self, batches: Iterator[pa.RecordBatch]) -> None:
+        empty = self._hashed(self._shape.empty(), 0)
+        parts = [f"coalesce(strlen({name}) || ':' || {name}, '~')" for name in empty.schema.names if name[0] == "t"]
+        hashed = f"CAST('0x' || left(md5(concat({', '.join(parts)})), {CANONICAL_DIGITS}) AS BIGINT)"
+        select = f"SELECT {self._keys}, {hashed} AS h, n FROM chunk"
+        self._workspace.insert(f"CREATE TABLE kept AS {select} LIMIT 0", empty)
+        waiting: list[pa.RecordBatch] = []
+        rows = size = 0
+        with self._workspace.inserts(f"INSERT INTO kept {select}") as insert:
+            for batch in batches:
+                if self._stopped.is_set():
+                    return
+                waiting.append(self._shape.record(batch))
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+                if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+                    self._keep(waiting, insert)
+                    waiting, rows, size = [], 0, 0
+            if rows:
+                self._keep(waiting, insert)
+
+    def _keep(self, batches: list[pa.RecordBatch], insert: Callable[[pa.Table], None]) -> None:
+        starts = self._spool.append(batches)
+        insert(pa.concat_tables([self._hashed(*each) for each in zip(batches, starts, strict=True)]))
+
+    def _hashed(self, batch: pa.RecordBatch, start: int) -> pa.Table:
+        """Keys as they are, all that the hash covers as text, and the number of each record."""
+        projection = self._shape.projection
+        columns = {name: batch.column(name) for name in self._shape.keys}
+        covered = [*zip(self._shape.keys, projection.key, strict=True),
+                   *zip(self._shape.fields, projection.fields, strict=True)]  # fmt: skip
+        for at, (name, field) in enumerate(covered):
+            columns[f"t{at}"] = text_array(batch.column(name), field)
+        columns["n"] = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows), start=start - 1)
+        return pa.table(columns)
+
+
+def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else whole.chunk(0)

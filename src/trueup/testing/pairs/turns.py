@@ -1,0 +1,38 @@
+"""Which engines are compared by which strategies, and whose turn it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+from typing import Final
+
+from trueup.compare.choose import STRATEGIES
+from trueup.testing.pairs.drawing import HASHING, Pair, draw
+from trueup.testing.pairs.engines import TYPES
+
+# Two engines in alphabetical order, and a strategy; "auto" leaves the choice to the comparison.
+Combination = tuple[str, str, str]
+AUTO: Final = "auto"
+
+
+def combinations(engines: Sequence[str] = tuple(TYPES)) -> list[Combination]:
+    """All that exist. Where two engines do not hash alike, records are read, whichever strategy is asked for."""
+    return [
+        (a, b, strategy)
+        for a, b in combinations_with_replacement(sorted(engines), 2)
+        for strategy in ((*STRATEGIES, AUTO) if (a, b) in HASHING else ("rows",))
+    ]
+
+
+def pair_of(seed: int, number: int) -> tuple[Combination, Pair]:
+    """The example of this number, the same whenever it is asked for. Each combination has its turn."""
+    every = combinations()
+    combination = every[number % len(every)]
+    chance = random.Random(f"{seed}:{number}:turn")
+    left, right, strategy = combination
+    if (left, right) not in HASHING:
+        strategy = chance.choice((*STRATEGIES, AUTO))
+    if chance.random() < 0.5:
+        left, right = right, left
+    return combination, draw(seed, number, (left, right), None if strategy == AUTO else strategy)

@@ -1,0 +1,184 @@
+"""A side that can't hash is read once, kept, and compared with a database by hashes: the answer is that of `rows`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sql_tables import Tables
+from trueup.compare import hashed, keyhash, segments
+from trueup.compare.choose import STRATEGIES, compare
+from trueup.compare.kept import CANONICAL, Kept
+from trueup.compare.plan import plan
+from trueup.compare.watched import Traffic
+from trueup.errors import BadInput
+from trueup.model.digest import digest_of
+from trueup.model.kinds import DATE, DECIMAL, INTEGER, JSON, TEXT, Kind
+from trueup.model.record import Projection
+from trueup.ports import EVERYTHING, Scope, Side
+from trueup.sides.files import File
+from trueup.sides.memory import Memory
+
+COLUMNS = {"id": INTEGER, "name": TEXT, "amount": Kind("decimal", precision=12, scale=2), "day": DATE}
+RECORDS = [
+    {
+        "id": str(at), "name": None if at % 7 == 0 else f'n "{at}", ä', "amount": f"{at}.5" if at % 3 else None,
+        "day": "2024-02-29" if at % 2 else None,
+    }
+    for at in range(-20, 60)
+]  # fmt: skip
+
+
+def changed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One record missing, one extra, two that differ."""
+    other = [dict(each) for each in records[1:]]
+    other[5]["name"], other[9]["amount"] = "another", "0.01"
+    return [*other, {"id": "1000", "name": "extra", "amount": None, "day": None}]
+
+
+@pytest.fixture(autouse=True)
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyhash, "ROWS_WANTED", 8)
+    monkeypatch.setattr(segments, "_ROWS_WANTED", 4)
+    monkeypatch.setattr(hashed, "_SMALL_ROWS", -1)
+    monkeypatch.setattr(hashed, "_SAMPLE_ROWS", 4)
+
+
+@pytest.fixture(params=["duckdb", pytest.param("postgres", marks=pytest.mark.postgres),
+                        pytest.param("mariadb", marks=pytest.mark.mariadb)])  # fmt: skip
+def database(request: pytest.FixtureRequest) -> Tables:
+    made: Tables = request.getfixturevalue(f"on_{request.param}")
+    return made
+
+
+def file(path: Path, records: list[dict[str, Any]]) -> File:
+    """A Parquet file of these records."""
+    typed = {"id": pa.int64(), "name": pa.string(), "amount": pa.decimal128(12, 2), "day": pa.date32()}
+    texts = {name: pa.array([each[name] for each in records], pa.string()) for name in typed}
+    pq.write_table(pa.table({name: column.cast(typed[name]) for name, column in texts.items()}), path)
+    return File(str(path), key="id")
+
+
+def told(left: Side, right: Side, strategy: str | None) -> tuple[str, str, Any, list[tuple[Any, ...]]]:
+    planned = plan(left.describe(), right.describe(), key=("id",))
+    with compare(left, right, planned, strategy=strategy) as found:
+        listed = [(each.key, each.kind, each.fields) for each in found.differences()]
+        return found.strategy, found.reason, found.counts, sorted(listed)
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, None])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_file_and_a_database(database: Tables, tmp_path: Path, keyed: bool, strategy: str | None) -> None:
+    left = file(tmp_path / "a.parquet", changed(RECORDS))
+    constraint = ", PRIMARY KEY (id)" if keyed else ""
+    right = database.make(COLUMNS, ("id",), rows=RECORDS, constraint=constraint)
+    used, reason, *answer = told(left, right, strategy)
+    _, _, *expected = told(left, right, "rows")
+    assert answer == expected
+    assert len(answer[1]) == 4
+    if strategy not in ("gate", "rows"):
+        assert used != "rows", reason
+    _, _, *mirrored = told(right, left, strategy)
+    assert tuple(mirrored) == told(right, left, "rows")[2:]
+
+
+def test_equal_sides_agree_by_sums(database: Tables, tmp_path: Path) -> None:
+    left = file(tmp_path / "a.parquet", RECORDS)
+    right = database.make(COLUMNS, ("id",), rows=RECORDS, constraint=", PRIMARY KEY (id)")
+    for strategy in ("gate", "segments"):
+        used, _, counts, listed = told(left, right, strategy)
+        assert (used, counts.same, listed) == (strategy, len(RECORDS), [])
+
+
+def test_a_key_that_repeats_in_the_file_is_a_duplicate(database: Tables, tmp_path: Path) -> None:
+    right = database.make(COLUMNS, ("id",), rows=RECORDS, constraint=", PRIMARY KEY (id)")
+    left = file(tmp_path / "a.parquet", [*RECORDS, RECORDS[3]])
+    for strategy in (*STRATEGIES, None):
+        _, _, counts, listed = told(left, right, strategy)
+        assert counts.duplicate == 1, strategy
+        assert [each[1] for each in listed] == ["duplicate"]
+
+
+def test_small_sides_are_read(database: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashed, "_SMALL_ROWS", 1_000)
+    left, right = file(tmp_path / "a.parquet", RECORDS), database.make(COLUMNS, ("id",), rows=RECORDS)
+    used, reason, *_ = told(left, right, None)
+    assert used == "rows"
+    assert "so few" in reason
+
+
+@pytest.mark.postgres
+def test_what_has_no_sql_is_named(on_postgres: Tables, tmp_path: Path) -> None:
+    columns = {"id": INTEGER, "payload": JSON}
+    right = on_postgres.make(columns, ("id",), rows=[{"id": "1", "payload": "{}"}])
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "payload": {}}\n')
+    used, reason, *_ = told(File(str(path), key="id"), right, "keyhash")
+    assert used == "rows"
+    assert "payload (jsonb)" in reason
+
+
+# ── what is kept ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def kept(side: Side) -> Kept:
+    planned = plan(side.describe(), side.describe(), key=("id",))
+    return Kept(side, planned.left, Traffic(), 128)
+
+
+def test_hashes_are_those_of_the_reference() -> None:
+    """Given values of every kind, I expect the digits of the digest that the model says."""
+    records = [
+        {"id": "1", "amount": "1.5", "name": None}, {"id": "2", "amount": "nan", "name": 'ä "x"\0\n'},
+        {"id": "3", "amount": "-0.000001", "name": ""}, {"id": "4", "amount": None, "name": "~"},
+    ]  # fmt: skip
+    side = Memory(records, key="id", columns={"id": INTEGER, "amount": DECIMAL, "name": TEXT})
+    snapshot = kept(side)
+    told = {
+        row["k0"]: row["h"] for batch in snapshot.hashes(CANONICAL) for row in batch.to_pylist()
+    }  # fmt: skip
+    snapshot.close()
+    assert told == {
+        row["id"]: int(digest_of([row["id"], row["amount"], row["name"]])[:15], 16) for row in records
+    }  # fmt: skip
+
+
+def test_an_error_of_the_side_is_raised_by_what_is_asked_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,name\n1,a\n2,b,too many\n")
+    snapshot = kept(File(str(path), key="id"))
+    with pytest.raises(BadInput, match="line"):
+        list(snapshot.hashes(CANONICAL))
+    snapshot.close()
+
+
+class Slow:
+    """A side whose scan goes on until it is told to end."""
+
+    def __init__(self, side: Side) -> None:
+        self._side, self.ended = side, threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._side, name)
+
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield from self._side.scan(projection, scope)
+        finally:
+            self.ended.set()
+
+
+def test_closing_ends_the_reading_and_leaves_no_file() -> None:
+    side = Slow(Memory([{"id": "1", "name": "a"}], key="id", columns={"id": INTEGER, "name": TEXT}))
+    snapshot = kept(side)  # type: ignore[arg-type]
+    folder = snapshot._workspace.path
+    snapshot.close()
+    assert side.ended.wait(5)
+    assert not folder.exists()
