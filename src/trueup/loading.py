@@ -52,9 +52,12 @@ def load(spec: str | None) -> Project:
 def from_config(config: ProjectConfig) -> Project:
     """The project that a trueup.toml describes."""
     project = Project(
-        config.state, threads=config.threads, runs_at_once=config.runs_at_once, memory_mb=config.memory_mb,
+        config.state,
+        threads=config.threads,
+        runs_at_once=config.runs_at_once,
+        memory_mb=config.memory_mb,
         health=None if config.health is None else config.health.model_dump(exclude_none=True),
-        retention=config.retention.model_dump(),
+        retention=None if config.retention is None else config.retention.model_dump(),
     )
     systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():

@@ -200,9 +200,7 @@ def declare(
     ping: str | None = None,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
-    if not NAME.fullmatch(name):
-        hint = "Use letters, digits, dots, dashes and _; and one @ before the name of a client."
-        raise ConfigError(f"{name!r} is not a name for a pair.", hint=hint)
+    _check_name(name)
     _check_sides(name, authority, replica, unsynced, mark)
     _check_owners(name, fields or (), replica_owns, fill)
     _check_numbers(name, jitter, tries, concurrency)
@@ -242,6 +240,12 @@ def declare(
         health=thresholds(health, f"pair {name}"),
         ping=ping,
     )
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        hint = "Use letters, digits, dots, dashes and _; and one @ before the name of a client."
+        raise ConfigError(f"{name!r} is not a name for a pair.", hint=hint)
 
 
 def _check_sides(name: str, authority: Side, replica: Side | None, unsynced: str | None, mark: str | None) -> None:

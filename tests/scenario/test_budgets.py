@@ -88,6 +88,19 @@ def test_work_without_budget_waits_and_events_go_on(api: Api, school_of: Callabl
     assert len(api.calls) <= 21 * 3
 
 
+def test_what_the_budget_has_no_room_for_stays_where_it_is(api: Api, school_of: Callable[..., School]) -> None:
+    """Given far more repairs than the budget takes, I expect none to be taken up and put back, again and again."""
+    school = school_of(limit="40/minute", reserve=0.5)
+    change(school, *range(1, 41), origin=Origin.COMPARE)
+    worker, chance = school.project.worker(["api"]), school.project.chance()
+    for _ in range(30):
+        worker.once(chance)
+        school.clock.advance(0.1)
+    told = [each for ident in range(1, 41) for each in school.ledger.history("api", f'["{ident}"]')]
+    assert 4 < len(changed(api)) < 10
+    assert sum(what == "claimed" for _, what, _ in told) <= len(changed(api)) + 1
+
+
 def test_a_quota_that_is_used_up_parks_nothing_and_ends_with_the_day(
     api: Api, school_of: Callable[..., School]
 ) -> None:

@@ -27,6 +27,7 @@ from trueup.config.options import (
     FunctionOptions,
     PairOptions,
     ProjectConfig,
+    RetentionOptions,
     SourceOptions,
     SystemOptions,
     UrlOptions,
@@ -49,6 +50,7 @@ __all__ = [
     "HealthOptions",
     "PairOptions",
     "ProjectConfig",
+    "RetentionOptions",
     "SourceOptions",
     "SystemOptions",
     "TableOptions",
@@ -143,6 +145,8 @@ def _model_at(location: Place) -> type[BaseModel]:
         return models.get(str(location[3]), FileOptions)
     if location[0] == "health" or (len(location) > 3 and location[2] == "health"):
         return HealthOptions
+    if location[0] == "retention" and len(location) > 1:
+        return RetentionOptions
     if location[0] == "alerts":
         return TargetOptions if len(location) > 3 else AlertsOptions
     if len(location) > 3 and location[2] == "window":

@@ -275,8 +275,8 @@ class ProjectConfig(Options):
         None, description="From when something is a condition, where a pair does not say otherwise."
     )
     alerts: AlertsOptions | None = Field(None, description="Who is told of conditions: `[alerts]`.")
-    retention: RetentionOptions = Field(
-        RetentionOptions(), description="How long what nothing depends on is kept: `[retention]`."
+    retention: RetentionOptions | None = Field(
+        None, description="How long what nothing depends on is kept: `[retention]`."
     )
     clients: Names | dict[str, dict[str, Any]] = Field(
         {}, description="Clients by name, each in a table `[clients.NAME]`; or patterns of TOML and CSV files."

@@ -314,7 +314,9 @@ def conditions_of_store(limits: Thresholds, workers: Sequence[Presence], now_us:
     """What is wrong beside any pair. now_us: by the store's clock; host_us: by this host's, at the same time."""
     found = []
     dead = [each for each in workers if each.stays and not each.alive(now_us)]
-    lately = sorted((each for each in dead if now_us - each.beat_us <= limits.deaths_within_us), key=lambda each: each.beat_us)
+    lately = sorted(
+        (each for each in dead if now_us - each.beat_us <= limits.deaths_within_us), key=lambda each: each.beat_us
+    )
     if limits.deaths and len(lately) >= limits.deaths:
         hosts = ", ".join(sorted({each.host for each in lately}))
         since_us = lately[0].beat_us

@@ -29,4 +29,8 @@ class Keeping:
 
     def serve(self, stop: threading.Event) -> None:
         """Once now and then every hour, until `stop` is set."""
-        through_outages(stop, self.once, lambda _: stop.wait(EVERY_S), "tidying waits")
+
+        def rest(_: Forgotten) -> None:
+            stop.wait(EVERY_S)
+
+        through_outages(stop, self.once, rest, "tidying waits")

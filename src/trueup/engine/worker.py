@@ -78,9 +78,10 @@ class Worker:
         ended: list[Finish] = []
         records, handlers = self._pairs[name]
         pair = records.pair
-        if limit := self._permitted(pair, self._size(name, handlers)):
+        limit, others = self._permitted(pair, self._size(name, handlers))
+        if limit:
             asked_us = self._clock.elapsed_us()
-            claims = self._ledger.claim([name], limit, self.owner, pair.lease_us, pair.tries_max, keys)
+            claims = self._ledger.claim([name], limit, self.owner, pair.lease_us, pair.tries_max, keys, others)
             if claims:
                 batch = JobBatch(
                     records,
@@ -111,21 +112,27 @@ class Worker:
         elif took_us < BATCH_QUICK_US and worked >= size:
             self._sizes[name] = min(BATCH_WRITTEN, size * 2)
 
-    def _permitted(self, pair: Pair, limit: int) -> int:
-        """How many records may be claimed: none of a paused system, one where a job must probe it."""
+    def _permitted(self, pair: Pair, limit: int) -> tuple[int, int | None]:
+        """How many records may be claimed: none of a paused system, one where a job must probe it.
+
+        And how many of them that are no events, None for any number: what the budget has no room for stays where it
+        is, instead of going to and fro.
+        """
         now_us = self._ledger.now_us()
         healths = {name: self._budgets.health(name) for name in pair.systems}
         # All or none: a probe taken while the other system is not to be had would keep everybody from trying.
         if any(health.paused(now_us) or health.probing_until_us > now_us for health in healths.values()):
-            return 0
+            return 0, None
         probing = [name for name, health in healths.items() if health.probes]
         if not probing:
             jobs = afforded(pair, self._budgets, self._ledger, urgent=True).jobs
-            return limit if jobs is None else min(limit, jobs)
+            if jobs is None:
+                return limit, None
+            return min(limit, jobs), afforded(pair, self._budgets, self._ledger, urgent=False).jobs
         due_us = self._ledger.next_due_us([pair.name])
         if due_us is None or due_us > now_us:
-            return 0
-        return min(limit, 1) if all(self._budgets.probe(name, pair.lease_us) for name in probing) else 0
+            return 0, None
+        return min(limit, 1) if all(self._budgets.probe(name, pair.lease_us) for name in probing) else 0, None
 
     def drain(self, patience_us: int, progress: Callable[[Ends], None] | None = None) -> Ends:
         """Works until nothing is due within `patience_us`; answers how many jobs ended how."""
@@ -198,6 +205,7 @@ class Worker:
         healths = [self._budgets.health(name) for name in pair.systems]
         if due_us is None or any(health.by_person for health in healths):
             return None
-        due_us = max(due_us, *(health.paused_until_us for health in healths))
-        wait_us = afforded(pair, self._budgets, self._ledger, urgent=True).wait_us
-        return max(due_us, self._ledger.now_us() + wait_us) if wait_us else due_us
+        due_us, now_us = max(due_us, *(health.paused_until_us for health in healths)), self._ledger.now_us()
+        # An event that is due would have been claimed: what is due now waits for the budget of the others.
+        wait_us = afforded(pair, self._budgets, self._ledger, urgent=due_us > now_us).wait_us
+        return max(due_us, now_us + wait_us) if wait_us else due_us

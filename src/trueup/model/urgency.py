@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Final, NamedTuple
 
+from trueup.model.change import Origin
+
 LOWEST_SHARE: Final = 10
 
 
@@ -24,13 +26,16 @@ def lowest_share(limit: int) -> int:
     return limit // LOWEST_SHARE
 
 
-def most_urgent(waiting: Iterable[Waiting], limit: int) -> list[Waiting]:
+def most_urgent(waiting: Iterable[Waiting], limit: int, others: int | None = None) -> list[Waiting]:
     """At most `limit` of the due records: by priority, fair between pairs, the longest due first.
 
     waiting: at least the first `limit` of each pair, and the first `lowest_share(limit)` of each pair's
-    lowest priority.
+    lowest priority. others: at most so many that are no events.
     """
     ordered = _in_turn(sorted(set(waiting)))
+    if others is not None:
+        events = [each for each in ordered if each.priority == Origin.EVENT]
+        ordered = events + ordered[len(events) : len(events) + others]
     if len(ordered) <= limit:
         return ordered
     lowest = ordered[-1].priority

@@ -38,10 +38,11 @@ class Ledger(Protocol):
         lease_us: int,
         tries_max: int,
         keys: Sequence[str] | None = None,
+        others: int | None = None,
     ) -> list[Claim]:
         """The most urgent due records of these pairs, leased to `owner`; parks those whose tries are spent.
 
-        keys: only these records, due or not (for `perform`).
+        keys: only these records, due or not (for `perform`). others: at most so many that are no events.
         """
 
     def attempt(self, intents: Sequence[tuple[Claim, str]]) -> list[bool]:

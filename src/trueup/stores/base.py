@@ -111,6 +111,7 @@ class RowLedger(ABC):
         lease_us: int,
         tries_max: int,
         keys: Sequence[str] | None = None,
+        others: int | None = None,
     ) -> list[Claim]:
         """The most urgent due records, leased to `owner`; parks those whose tries are spent."""
         # Not what the last claim saw: a worker may claim for several pairs before it waits.
@@ -118,7 +119,7 @@ class RowLedger(ABC):
 
         def lease(transaction: Transaction) -> tuple[list[Claim], bool]:
             places = (
-                [(each.pair, each.key) for each in most_urgent(transaction.waiting(pairs, limit), limit)]
+                [(each.pair, each.key) for each in most_urgent(transaction.waiting(pairs, limit), limit, others)]
                 if keys is None
                 else [(pair, key) for pair in pairs for key in keys]
             )

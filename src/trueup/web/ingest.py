@@ -35,8 +35,9 @@ RETRY_S: Final = 2
 # Deliveries that are made durable together, and those that may wait for a turn.
 THREADS: Final = 64
 WAITING_MAX: Final = 2_000
-# Headers that may let somebody in; a dead letter is kept without them.
-_CREDENTIALS: Final = re.compile(r"authorization|cookie|passw|secret|token|api-?key|(?:^|-)auth(?:-|$)")
+_CREDENTIALS: Final = {"authorization", "proxy-authorization", "cookie"}
+# Other headers that may let somebody in: of these a dead letter keeps the name.
+_TELLING: Final = re.compile(r"passw|secret|token|api-?key|(?:^|-)auth(?:-|$)")
 _log = logging.getLogger(__name__)
 
 
@@ -156,7 +157,11 @@ class _Ingest:
             raise
 
     def _keep(self, source: Source, body: bytes, headers: Mapping[str, str], now_us: int, error: EventRefused) -> None:
-        kept = {name: value for name, value in headers.items() if not _CREDENTIALS.search(name)}
+        kept = {
+            name: "(hidden)" if _TELLING.search(name) else value
+            for name, value in headers.items()
+            if name not in _CREDENTIALS
+        }
         letter = DeadLetter(
             source.name, now_us, error.status, str(error), body[:BODY_KEPT], len(body), kept,
             source.delivery_id(headers),
@@ -225,4 +230,3 @@ def _answer(status: int, message: str) -> Response:
 
 def _busy(message: str) -> Response:
     return JSONResponse({"error": message}, 503, {"Retry-After": str(RETRY_S)})
-

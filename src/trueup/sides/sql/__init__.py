@@ -1,4 +1,4 @@
-"""SQLite, PostgreSQL, MySQL and MariaDB as sides."""
+"""SQLite, DuckDB, PostgreSQL, MySQL and MariaDB as sides."""
 
 from trueup.sides.sql.side import Sql
 

@@ -303,14 +303,12 @@ class _Lookup:
     def _statement(self, batch: Sequence[_Parts]) -> tuple[str, list[Any]]:
         of = self.of
         names = [of.dialect.key(known.stored) for _, known, _ in of.key]
+        marks = [of.dialect.key_mark(known.stored) for _, known, _ in of.key]
         binds = [value for parts in batch for part in parts for value in part or ()]
         if len(names) == 1 and None not in (parts[0] for parts in batch):
-            among = _in(names[0], binds, of.dialect.mark)
+            among = _in(names[0], binds, marks[0])
         else:
-            among = " OR ".join(
-                f"({' AND '.join(_in(name, part, of.dialect.mark) for name, part in zip(names, parts, strict=True))})"
-                for parts in batch
-            )
+            among = " OR ".join(f"({' AND '.join(map(_in, names, parts, marks))})" for parts in batch)
         selected = ", ".join(reading.sql for reading in _row_readings(of))
         # Locks in key order, or two sessions with the same rows could wait for each other.
         order = f" ORDER BY {', '.join(names)}{of.dialect.lock}" if self.lock else ""

@@ -43,9 +43,9 @@ _FILES = ("sqlite", "duckdb")
 class Sql:
     """A table or view as a side: readable, writable, markable.
 
-    url: `postgresql://…`, `mysql://…`, `mariadb://…` or `sqlite:///path`; `${NAME}` in it is a variable of the
-    environment. table: `name` or `schema.name`, in
-    exact case. key: defaults to the primary key. version: a column of integers or timestamps that grows with
+    url: `postgresql://…`, `mysql://…`, `mariadb://…`, `sqlite:///path` or `duckdb:///path`; `${NAME}` in it is a
+    variable of the environment. table: `name` or `schema.name`, in exact case; on DuckDB also a query in
+    parentheses. key: defaults to the primary key. version: a column of integers or timestamps that grows with
     every change. where: a condition in SQL that every record of this side meets. columns: kinds by column
     where they differ from the engine's (`{"payload": "json"}`). zone: of wall-clock timestamps, which become
     instants. zero_date: MySQL's 0000-00-00 and the like become null and are counted in `warnings`, or

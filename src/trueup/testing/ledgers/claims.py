@@ -80,6 +80,14 @@ class ClaimContract(Driven):
         on.ledger.offer([on.change(key=_key(f"e{n}"), origin=Origin.EVENT) for n in range(99)])
         assert {claim.change.origin for claim in on.claims(limit=9)} == {Origin.EVENT}
 
+    def test_those_that_are_no_events_are_claimed_only_as_far_as_asked_for(self, on: Driver) -> None:
+        on.ledger.offer([on.change(key=_key(f"b{n}"), origin=Origin.BACKFILL) for n in range(50)])
+        on.ledger.offer([on.change(key=_key(f"e{n}"), origin=Origin.EVENT) for n in range(5)])
+        assert len(on.claims(limit=20, others=0)) == 5
+        assert on.claims(limit=20, others=0) == []
+        assert len(on.claims(limit=20, others=3)) == 3
+        assert len(on.claims(limit=20)) == 20
+
     def test_pairs_take_turns(self, on: Driver) -> None:
         on.ledger.offer([on.change(key=_key(n)) for n in range(50)])
         on.clock.advance(1)

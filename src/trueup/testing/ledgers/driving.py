@@ -37,9 +37,10 @@ class Driver:
         return self.ledger.offer([self.change(version, digest, action, **more)])[0]
 
     def claims(self, limit: int = 1, *, keys: list[str] | None = None, lease_us: int = MINUTE_US,
-               tries_max: int = 5, owner: str = "worker", pairs: tuple[str, ...] = (PAIR,)) -> list[Claim]:  # fmt: skip
+               tries_max: int = 5, owner: str = "worker", pairs: tuple[str, ...] = (PAIR,),
+               others: int | None = None) -> list[Claim]:  # fmt: skip
         """What a claim gives."""
-        return self.ledger.claim(pairs, limit, owner, lease_us, tries_max, keys)
+        return self.ledger.claim(pairs, limit, owner, lease_us, tries_max, keys, others)
 
     def claim(self, **more: Any) -> Claim:
         """The one claim that a test expects."""

@@ -14,11 +14,10 @@ from trueup.testing.pairs.types import Type, wall
 from trueup.testing.pairs.values import FAMILIES, drawn, mistake, near
 
 Constraint = str
-SQL: Final = ("postgresql", "mariadb", "sqlite")
-# Pairs of engines that hash records alike; all others are compared by reading them.
-HASHING: Final = frozenset(
-    (("mariadb", "mariadb"), ("mariadb", "postgresql"), ("postgresql", "postgresql"), ("sqlite", "sqlite"))
-)
+# Engines that say canonical texts in SQL; the records of any other side are hashed here.
+CANONICAL: Final = ("duckdb", "mariadb", "postgresql")
+# Engines whose keys can be whole numbers that are told apart by ranges.
+RANGED: Final = (*CANONICAL, "parquet", "sqlite")
 NAMES: Final = (
     "a", "b", "id", "ID", "Name", "select", "order", "group", "null", "key", "Größe", "größe ß", "日本語", "x y", "a.b",
     'say "hi"', "it's", "`tick`", "100%", "%s", "%(a)s", ":id", "$1", "?", "semi;colon", "back\\slash", "tab\there",
@@ -30,7 +29,9 @@ KEY_FAMILIES: Final = (
     *("integer",) * 8, *("text",) * 4, "uuid", "uuid", "decimal", "decimal", "date", "time", "timestamp", "instant",
     "bytes", "bytes", "boolean", "enum", "float", "float32", "interval",
 )  # fmt: skip
-_SURELY_WHOLE: Final = ("smallint", "integer", "bigint", "mediumint", "int", "INTEGER", "int64")
+_SURELY_WHOLE: Final = (
+    "smallint", "integer", "bigint", "mediumint", "int", "INTEGER", "BIGINT", "int32", "int64"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ def draw(seed: int, number: int, engines: tuple[str, str], strategy: str | None)
     return _Drawing(random.Random(f"{seed}:{number}"), seed, number, engines, strategy).pair()
 
 
+def hashes(engines: tuple[str, str]) -> bool:
+    """Whether records on these engines can be compared by hashes."""
+    return engines == ("sqlite", "sqlite") or any(each in CANONICAL for each in engines)
+
+
 def fits_name(engine: str, name: str) -> bool:
     """Whether a column of the engine can be called so."""
     match engine:
@@ -92,13 +98,20 @@ class _Drawing:
     ) -> None:
         self._chance, self._seed, self._number = chance, seed, number
         self._engines, self._strategy = engines, strategy
-        self._hashing = tuple(sorted(engines)) in HASHING and strategy != "rows" and self._often(0.9)
+        self._hashing = hashes(engines) and strategy != "rows" and self._often(0.9)
+        # One of the two engines says canonical texts; or both hash in their own way, which needs equal types.
+        able = [at for at, engine in enumerate(engines) if engine in CANONICAL]
+        self._canonical = chance.choice(able) if able else None
+        self._same = engines[0] == engines[1] and self._hashing and self._often(0.9)
         self._large = self._often(0.02)
         zones = (None, None) if self._often(0.7) else self._zones()
         self._zones_drawn = zones
         self._mistakes = self._often(0.2)
         self._taken: tuple[set[str], set[str]] = (set(), set())
-        self._whole = strategy in ("segments", "sketch") or (strategy in ("keyhash", None) and self._often(0.4))
+        ranged = all(each in RANGED for each in engines)
+        self._whole = ranged and (
+            strategy in ("segments", "sketch") or (strategy in ("gate", "keyhash", None) and self._often(0.5))
+        )
         self._unique = self._hashing and (self._whole or strategy == "gate" or self._often(0.3))
 
     def pair(self) -> Pair:
@@ -148,23 +161,21 @@ class _Drawing:
             return self._chance.choice(FAMILIES)
         if self._hashing and self._whole:
             return "integer"
-        if self._hashing and self._engines[0] == "sqlite":
+        if self._hashing and self._engines == ("sqlite", "sqlite"):
             return self._chance.choice(("integer", "text"))
         return self._chance.choice(KEY_FAMILIES)
 
     def _types(self, family: str, is_key: bool) -> tuple[Type, Type] | None:
-        offered = [
-            self._offered(engine, family, zone, is_key)
-            for engine, zone in zip(self._engines, self._zones_drawn, strict=True)
-        ]
+        offered = [self._offered(side, family, is_key) for side in (0, 1)]
         if not all(offered):
             return None
         left = self._chance.choice(offered[0])
-        if self._hashing and self._engines[0] == self._engines[1] and self._often(0.9):
+        if self._same and self._often(0.97):
             return left, left
         return left, self._chance.choice(offered[1])
 
-    def _offered(self, engine: str, family: str, zone: str | None, is_key: bool) -> list[Type]:
+    def _offered(self, side: int, family: str, is_key: bool) -> list[Type]:
+        engine, zone = self._engines[side], self._zones_drawn[side]
         found = list(types_of(engine, family))
         if zone is not None:
             clocks = [each for each in types_of(engine, "timestamp") if each.wall]
@@ -175,7 +186,7 @@ class _Drawing:
             found = [each for each in found if each.indexed]
             if self._hashing and self._whole:
                 found = [each for each in found if each.declared in _SURELY_WHOLE]
-        if self._hashing and self._engines[0] != self._engines[1]:
+        if self._hashing and not self._same and self._canonical == side:
             found = [each for each in found if each.hashed]
         return found
 

@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from typing import Final
 
 from trueup.compare.choose import STRATEGIES
-from trueup.testing.pairs.drawing import HASHING, Pair, draw
+from trueup.testing.pairs.drawing import RANGED, Pair, draw, hashes
 from trueup.testing.pairs.engines import TYPES
 
 # Two engines in alphabetical order, and a strategy; "auto" leaves the choice to the comparison.
@@ -17,12 +17,20 @@ AUTO: Final = "auto"
 
 
 def combinations(engines: Sequence[str] = tuple(TYPES)) -> list[Combination]:
-    """All that exist. Where two engines do not hash alike, records are read, whichever strategy is asked for."""
+    """All that exist. A strategy that two engines can't be compared by is none, though it may be asked for."""
     return [
-        (a, b, strategy)
-        for a, b in combinations_with_replacement(sorted(engines), 2)
-        for strategy in ((*STRATEGIES, AUTO) if (a, b) in HASHING else ("rows",))
+        (a, b, strategy) for a, b in combinations_with_replacement(sorted(engines), 2) for strategy in _strategies(a, b)
     ]
+
+
+def _strategies(a: str, b: str) -> Sequence[str]:
+    if not hashes((a, b)):
+        return ("rows",)
+    if not (a in RANGED and b in RANGED):
+        return ("gate", "keyhash", "rows", AUTO)
+    # Some database has to make the cells of a sketch, and MariaDB makes none.
+    sketch = "mariadb" not in (a, b) and (a, b) != ("sqlite", "sqlite")
+    return tuple(each for each in (*STRATEGIES, AUTO) if each != "sketch" or sketch)
 
 
 def pair_of(seed: int, number: int) -> tuple[Combination, Pair]:
@@ -31,7 +39,7 @@ def pair_of(seed: int, number: int) -> tuple[Combination, Pair]:
     combination = every[number % len(every)]
     chance = random.Random(f"{seed}:{number}:turn")
     left, right, strategy = combination
-    if (left, right) not in HASHING:
+    if not hashes((left, right)):
         strategy = chance.choice((*STRATEGIES, AUTO))
     if chance.random() < 0.5:
         left, right = right, left

@@ -143,11 +143,12 @@ class LedgerPort:
         lease_us: int,
         tries_max: int,
         keys: Sequence[str] | None = None,
+        others: int | None = None,
     ) -> list[Claim]:
         """See the port."""
 
         def effect() -> list[Claim]:
-            claims = self._world.ledger.claim(pairs, limit, owner, lease_us, tries_max, keys)
+            claims = self._world.ledger.claim(pairs, limit, owner, lease_us, tries_max, keys, others)
             self._world.promises.claimed(claims)
             return claims
 

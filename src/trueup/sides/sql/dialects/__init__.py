@@ -192,6 +192,10 @@ class Dialect(ABC):
         """What a key's text is compared with, so that an index on the column serves."""
         return self.quoted(column.name)
 
+    def key_mark(self, column: Stored) -> str:
+        """What a bound value stands in to be compared with `key`; it may find more than equals the value."""
+        return self.mark
+
     @abstractmethod
     def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
         """Values to bind that a row with this key text may hold. None of them: no row can hold it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -275,7 +275,7 @@ class DuckDB(Dialect):
         return table.name if table.name.startswith("(") else super().named(table)
 
 
-def batches(connection: sa.Connection, sql: str, values: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+def batches(connection: sa.Connection, sql: str, values: Sequence[Any]) -> Generator[pa.RecordBatch, None, None]:
     """What a query answers, streamed within the connection's transaction."""
     driver: Any = connection.connection.driver_connection
     yield from driver.batches(sql, values, _BATCH_ROWS)

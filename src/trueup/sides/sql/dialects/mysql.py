@@ -237,6 +237,11 @@ class MySQL(Dialect):
         name = self.quoted(column.name)
         return f"({name} + 0e0)" if column.base == "float" else name
 
+    def key_mark(self, column: Stored) -> str:
+        """In the column's own character set: lists of rows are not converted to it, and other texts are refused."""
+        charset = column.collation.partition("_")[0]
+        return f"CONVERT(%s USING {charset})" if charset not in ("", "binary", "utf8mb4") else "%s"
+
     def hasher(self) -> Hasher:
         """Loaded when it is needed."""
         from trueup.sides.sql.hashing import mysql  # noqa: PLC0415

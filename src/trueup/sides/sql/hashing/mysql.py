@@ -142,7 +142,9 @@ class MySQL(Hasher):
             return None
         if any(column.null_count for column in keys.columns):
             return None
-        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], keys)
+        stored = [known.stored for _, known, _ in of.key]
+        names, marks = map(of.dialect.quoted, (each.name for each in stored)), map(of.dialect.key_mark, stored)
+        return _among(list(names), list(marks), keys)
 
     def cancel(self, connection: sa.Connection) -> None:
         """By a second connection."""
@@ -215,8 +217,8 @@ def _csv(name: str, column: Packed) -> str:
     return f"""IFNULL(CONCAT('"', REPLACE({text}, '"', '""'), '"'), '')"""
 
 
-def _among(names: list[str], keys: pa.Table) -> Iterator[tuple[str, list[Any]]]:
-    row = f"({', '.join(['%s'] * len(names))})" if len(names) > 1 else "%s"
+def _among(names: list[str], marks: list[str], keys: pa.Table) -> Iterator[tuple[str, list[Any]]]:
+    row = f"({', '.join(marks)})" if len(names) > 1 else marks[0]
     what = f"({', '.join(names)})" if len(names) > 1 else names[0]
     for few in keys.to_batches(_KEYS_AT_ONCE):
         values = zip(*(column.to_pylist() for column in few.columns), strict=True)

@@ -18,7 +18,7 @@ class DuckDB(Scribe):
     opening: ClassVar[tuple[str, ...]] = ("SET TimeZone = 'UTC';", "BEGIN;")
 
     def literal(self, value: Any) -> str:
-        """Text in quotes, within which only a quote means something; NUL, at which some programs stop, by its number."""
+        """Text in quotes, within which only a quote means something; NUL, where some programs stop, by its number."""
         match value:
             case None:
                 return "NULL"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from trueup.testing.pairs.engines.csv import CSV, Csv
+from trueup.testing.pairs.engines.duckdb import DUCKDB, DuckDB
 from trueup.testing.pairs.engines.engine import Engine
 from trueup.testing.pairs.engines.json_lines import JSON_LINES, JsonLines
 from trueup.testing.pairs.engines.mariadb import MARIADB, MariaDB
@@ -18,8 +19,8 @@ from trueup.testing.pairs.engines.sqlite import SQLITE, SQLite
 from trueup.testing.pairs.types import Type
 
 TYPES: Final[dict[str, tuple[Type, ...]]] = {
-    "postgresql": POSTGRESQL, "mariadb": MARIADB, "sqlite": SQLITE, "csv": CSV, "json lines": JSON_LINES,
-    "parquet": PARQUET, "memory": MEMORY,
+    "postgresql": POSTGRESQL, "mariadb": MARIADB, "sqlite": SQLITE, "duckdb": DUCKDB, "csv": CSV,
+    "json lines": JSON_LINES, "parquet": PARQUET, "memory": MEMORY,
 }  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def opened(folder: Path, postgresql: str, mariadb: str) -> Iterator[dict[str, En
             "sqlite": stack.enter_context(closing(SQLite(folder / "tables.db"))),
             "memory": InMemory(),
         }
-        for name, form in (("csv", Csv), ("json lines", JsonLines), ("parquet", Parquet)):
+        for name, form in (("duckdb", DuckDB), ("csv", Csv), ("json lines", JsonLines), ("parquet", Parquet)):
             (folder / name).mkdir()
             engines[name] = form(folder / name)
         yield engines
