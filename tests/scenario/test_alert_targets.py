@@ -200,7 +200,7 @@ def test_quiet_hours_hold_warnings_and_let_through_what_is_critical(tmp_path: Pa
 
 
 def test_the_loop_goes_on_whatever_happens_to_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given looks that raise, ours and others, I expect no harm to whoever else works here, and word once they do not."""
+    """Given looks that raise, ours and others, I expect the loop to go on, and word in the end."""
     made = Project(f"sqlite:///{tmp_path}/state.db")
     rows = [{"id": 1}]
     made.pair("orders", authority=Memory(rows, key="id"), replica=Memory(rows, key="id"), health={"paused": 0})

@@ -26,7 +26,7 @@ _SALT: Final = 0x1E3779B97F4A7C15
 _NO_HASH: Final = {"left": "coalesce(h, 1)", "right": f"coalesce(xor(h, {_SALT}), 2)"}
 _KEYS_AT_ONCE: Final = 8_192
 # Keys and hashes of both sides that are matched at once.
-_BYTES_AT_ONCE: Final = 192 << 20
+_BYTES_AT_ONCE: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

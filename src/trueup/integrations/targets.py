@@ -96,7 +96,8 @@ class Apprise:
 
     def send(self, notice: Notice) -> None:
         """Raises SideError where one of the addresses did not take it."""
-        with self._lock:
+        with self._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it imports names that Python is about to drop, when it first needs them
             library = _apprise()
             told = library.Apprise()
             for address in self._addresses:
@@ -117,9 +118,7 @@ class Apprise:
 
 def _apprise() -> Any:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it imports names that Python is about to drop
-            import apprise  # noqa: PLC0415  loaded when something is told
+        import apprise  # noqa: PLC0415  loaded when something is told
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed.", hint="Install it: pip install 'trueup[alerts]'") from None
     # Its lines may hold whole addresses, and those hold tokens.

@@ -45,7 +45,6 @@ def _list(text: str, chance: random.Random) -> Any:
     return Type("", "array of text").stored(text, chance)
 
 
-_FAR: Final = years("0001", "9999", infinite=True)
 DUCKDB: Final = (
     Type("BOOLEAN", "boolean", spell=plain("boolean")),
     Type("TINYINT", "integer", signed(8), spell=plain("integer")),
@@ -69,8 +68,8 @@ DUCKDB: Final = (
     Type("TIMESTAMP", "timestamp", spell=_dated, wall=True),
     Type("TIMESTAMP_MS", "timestamp", years("0001", "9999", 3), spell=_dated, wall=True),
     Type("TIMESTAMP_NS", "timestamp", years("1678", "2262"), spell=_dated, wall=True, hashed=False),
-    Type("TIMESTAMP WITH TIME ZONE", "instant", _FAR, spell=plain("instant")),
-    Type("INTERVAL", "interval", spell=_interval),
+    Type("TIMESTAMP WITH TIME ZONE", "instant", spell=_dated),
+    Type("INTERVAL", "interval", spell=_interval, indexed=False),
     Type("JSON", "json", spell=written("json"), hashed=False, indexed=False),
     Type("BIGINT[]", "array of integer", hashed=False, indexed=False),
     Type("VARCHAR[]", "array of text", spell=_list, hashed=False, indexed=False),
