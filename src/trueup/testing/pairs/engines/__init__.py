@@ -36,10 +36,10 @@ def opened(folder: Path, postgresql: str, mariadb: str) -> Iterator[dict[str, En
         engines: dict[str, Engine] = {
             "postgresql": stack.enter_context(closing(PostgreSQL(postgresql))),
             "mariadb": stack.enter_context(closing(MariaDB(mariadb))),
-            "sqlite": stack.enter_context(closing(SQLite(folder / "tables.db"))),
             "memory": InMemory(),
         }
-        for name, form in (("duckdb", DuckDB), ("csv", Csv), ("json lines", JsonLines), ("parquet", Parquet)):
+        in_files = {"sqlite": SQLite, "duckdb": DuckDB, "csv": Csv, "json lines": JsonLines, "parquet": Parquet}
+        for name, form in in_files.items():
             (folder / name).mkdir()
             engines[name] = form(folder / name)
         yield engines

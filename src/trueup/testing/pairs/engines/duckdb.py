@@ -10,10 +10,8 @@ import duckdb
 import pyarrow as pa
 
 from trueup.model.times import parse_interval
-from trueup.ports import Side
-from trueup.sides.sql import Sql
+from trueup.testing.pairs.engines.database import FileDatabase
 from trueup.testing.pairs.engines.engine import Table
-from trueup.testing.pairs.engines.files import Files
 from trueup.testing.pairs.types import (
     Type,
     clock,
@@ -77,42 +75,27 @@ DUCKDB: Final = (
 )
 
 
-class DuckDB(Files):
+class DuckDB(FileDatabase):
     """Filled from Arrow, by casts of texts."""
 
-    def make(self, table: Table, chance: random.Random) -> Side:
-        """With its constraint, unless the rows do not meet it."""
-        path, name = self._path(".duckdb"), chance.choice(("t", "T %s", 'say "hi"', "select", "it's"))
-        stored = [list(values) for values in zip(*table.stored(chance), strict=True)]
-        columns = stored or [[] for _ in table.columns]
-        # Not by the columns' names, which it would not tell apart by case only.
-        chunk = pa.table([_array(each, type_) for each, type_ in zip(columns, table.columns.values(), strict=True)],
-                         [f"c{at}" for at in range(len(columns))])  # fmt: skip
-        taken = ", ".join(_cast(f"c{at}", type_) for at, type_ in enumerate(table.columns.values()))
-        with duckdb.connect(str(path)) as connection:
-            connection.register("chunk", chunk)
-            try:
-                connection.execute(_created(name, table, table.constraint))
-                connection.execute(f"INSERT INTO {_quoted(name)} {self._named(table)} SELECT {taken} FROM chunk")
-            except duckdb.ConstraintException:
-                connection.execute(f"DROP TABLE {_quoted(name)}")
-                connection.execute(_created(name, table, ""))
-                connection.execute(f"INSERT INTO {_quoted(name)} {self._named(table)} SELECT {taken} FROM chunk")
-        return Sql(f"duckdb:///{path}", table=name, key=table.key, columns=table.told, zone=table.zone)
+    scheme = "duckdb"
 
-    @staticmethod
-    def _named(table: Table) -> str:
-        return f"({', '.join(map(_quoted, table.columns))})"
+    def _connect(self, path: Path) -> Any:
+        return duckdb.connect(str(path))
 
+    def _fill(self, name: str, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+        types = list(table.columns.values())
+        columns = [list(values) for values in zip(*rows, strict=True)] or [[] for _ in types]
+        # Not by the columns' names: DuckDB does not tell apart those that differ in case only.
+        names = [f"c{at}" for at in range(len(types))]
+        self._connection.register("chunk", pa.table(list(map(_array, columns, types)), names))
+        listed = ", ".join(map(self.quoted, table.columns))
+        self._execute(
+            f"INSERT INTO {self.quoted(name)} ({listed}) SELECT {', '.join(map(_cast, names, types))} FROM chunk"
+        )
 
-def _created(name: str, table: Table, constraint: str) -> str:
-    words = {"primary": "PRIMARY KEY", "unique": "UNIQUE"}
-    defined = [f"{_quoted(each)} {type_.declared}" for each, type_ in table.columns.items()]
-    if table.lone is not None:
-        defined.append(f"{_quoted(table.lone)} INTEGER")
-    if constraint in words:
-        defined.append(f"{words[constraint]} ({', '.join(map(_quoted, table.key))})")
-    return f"CREATE TABLE {_quoted(name)} ({', '.join(defined)})"
+    def _duplicate(self) -> type[Exception]:
+        return duckdb.ConstraintException
 
 
 def _array(values: list[Any], type_: Type) -> pa.Array[Any]:
@@ -125,7 +108,3 @@ def _cast(column: str, type_: Type) -> str:
     if type_.declared == "BLOB":
         return f"unhex({column})"
     return f"CAST({column} AS {type_.declared.partition(' COLLATE')[0]})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

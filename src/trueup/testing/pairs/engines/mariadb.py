@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from trueup.model.numbers import ODD
-from trueup.testing.pairs.engines.database import Database
+from trueup.testing.pairs.engines.database import Server
 from trueup.testing.pairs.types import (
     Holds,
     Type,
@@ -40,8 +40,8 @@ def _unhex(text: str, chance: random.Random) -> bytes:
 
 
 def _known_variant(text: str) -> bool:
-    """MariaDB refuses a UUID whose version is 8 or higher and whose variant is 0."""
-    return text[14] < "8" or text[19] >= "8"
+    """MariaDB refuses UUIDs of high versions and low variants."""
+    return text[14] < "8" or text[19] >= "9"
 
 
 def _basic(text: str) -> bool:
@@ -114,7 +114,7 @@ MARIADB: Final = (
 )
 
 
-class MariaDB(Database):
+class MariaDB(Server):
     """Filled by INSERT of Python values."""
 
     quote = "`"
@@ -139,10 +139,10 @@ class MariaDB(Database):
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
 
-    def _fill(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def _fill(self, name: str, table: Table, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
-            named = ", ".join(map(self.quoted, columns)).replace("%", "%%")
-            marks = ", ".join(["%s"] * len(columns))
+            named = ", ".join(map(self.quoted, table.columns)).replace("%", "%%")
+            marks = ", ".join(["%s"] * len(table.columns))
             with self._connection.cursor() as cursor:
                 sql = f"INSERT INTO {self.quoted(name).replace('%', '%%')} ({named}) VALUES ({marks})"
                 cursor.executemany(sql, rows)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from trueup.testing.pairs.engines.database import Database
+from trueup.testing.pairs.engines.database import Server
 from trueup.testing.pairs.engines.engine import Table
 from trueup.testing.pairs.types import Type, clock, letters, numeric, plain, signed, told, written, years
 from trueup.testing.pairs.values import LABELS
@@ -62,7 +62,7 @@ POSTGRESQL: Final = (
 )
 
 
-class PostgreSQL(Database):
+class PostgreSQL(Server):
     """Filled by COPY of texts, which the server reads by the column's type."""
 
     def __init__(self, url: str) -> None:
@@ -78,14 +78,11 @@ class PostgreSQL(Database):
         super().close()
         self._connection.close()
 
-    def _create(self, name: str, defined: Sequence[str], chance: random.Random, table: Table) -> None:
-        self._execute(f"CREATE UNLOGGED TABLE {self.quoted(name)} ({', '.join(defined)})")
-
     def _execute(self, sql: str) -> None:
-        self._connection.execute(sql.encode())
+        self._connection.execute(sql.replace("CREATE TABLE", "CREATE UNLOGGED TABLE", 1).encode())
 
-    def _fill(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        listed = ", ".join(map(self.quoted, columns))
+    def _fill(self, name: str, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+        listed = ", ".join(map(self.quoted, table.columns))
         sql = f"COPY {self.quoted(name)} ({listed}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(sql) as copy:
             for row in rows:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trueup.model.numbers import ODD
 from trueup.testing.pairs import spelled
-from trueup.testing.pairs.engines.database import Database
+from trueup.testing.pairs.engines.database import FileDatabase
 from trueup.testing.pairs.engines.engine import Table
 from trueup.testing.pairs.types import Holds, Type, finite, is_object, packed_uuid, plain, signed, told, written
 
@@ -59,6 +59,7 @@ def _no_nan(text: str) -> bool:
     return text != "nan"
 
 
+_STRICT: Final = ("INTEGER", "INT", "TEXT", "BLOB", "REAL")
 SQLITE: Final = (
     Type("BOOLEAN", "boolean", _kept(), mistakes=True, spell=_sqlite_boolean),
     Type("INTEGER", "integer", _kept(signed(64)), mistakes=True, spell=_sqlite_integer),
@@ -85,41 +86,32 @@ SQLITE: Final = (
 )
 
 
-class SQLite(Database):
-    """One file. Its tables may be strict, or without row numbers, where they could be."""
+class SQLite(FileDatabase):
+    """Its tables may be strict, or without row numbers, where they could be."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        super().__init__(f"sqlite:///{path}")
-        self._execute("PRAGMA synchronous = OFF")
+    scheme = "sqlite"
 
-    def close(self) -> None:
-        """And the one that fills."""
-        super().close()
-        self._connection.close()
+    def _connect(self, path: Path) -> Any:
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
 
-    def _create(self, name: str, defined: Sequence[str], chance: random.Random, table: Table) -> None:
-        types = {each.declared for each in table.columns.values()}
-        options = []
-        if types <= {"INTEGER", "INT", "TEXT", "BLOB", "REAL"} and not any(
-            each.mistakes and not each.told for each in table.columns.values()
-        ):
-            options = [*(["STRICT"] if chance.random() < 0.5 else [])]
-        if table.constraint == "primary" and any("PRIMARY" in each for each in defined) and chance.random() < 0.2:
+    def _options(self, table: Table, chance: random.Random) -> str:
+        types = table.columns.values()
+        able = all(each.declared in _STRICT and (each.told or not each.mistakes) for each in types)
+        options = ["STRICT"] if able and chance.random() < 0.5 else []
+        if table.constraint == "primary" and chance.random() < 0.2:
             options.append("WITHOUT ROWID")
-        self._execute(f"CREATE TABLE {self.quoted(name)} ({', '.join(defined)}) {', '.join(options)}")
+        return ", ".join(options)
 
-    def _execute(self, sql: str) -> None:
-        self._connection.execute(sql)
-
-    def _fill(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        listed = ", ".join(map(self.quoted, columns))
-        marks = ", ".join("?" * len(columns))
-        self._connection.execute("BEGIN")
+    def _fill(self, name: str, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+        listed = ", ".join(map(self.quoted, table.columns))
+        marks = ", ".join("?" * len(table.columns))
+        self._execute("BEGIN")
         try:
             self._connection.executemany(f"INSERT INTO {self.quoted(name)} ({listed}) VALUES ({marks})", rows)
         finally:
-            self._connection.execute("COMMIT")
+            self._execute("COMMIT")
 
     def _duplicate(self) -> type[Exception]:
         return sqlite3.IntegrityError
