@@ -123,7 +123,7 @@ class Sql:
         """The table as it was when first asked."""
         return self._inspect().description
 
-    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Scan:
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Generator[pa.RecordBatch, None, None]:
         """Every record in scope, streamed."""
         running = Running(self.label, lambda connection: self._dialect.hasher().cancel(connection))
         return Scan(self._scanned(projection, scope, running), running)
