@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trueup.cli.terminal import clock, counted, cut, paint, say, width
 from trueup.model.alert_text import condition_json
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
     from trueup.model.pulse import Pulse
 
 
+# What the line of a pair says by itself, with the command below it.
+_SAID: Final = ("parked",)
+
+
 def lines(found: Sequence[Condition], now_us: int, said: str | None = None) -> Iterator[str]:
     """A few lines for each condition; said: a next command that stands there already."""
     for each in found:
+        if each.name in _SAID and each.command == said:
+            continue
         yield f"{each.severity}: {each.name}{_lasting(each, now_us)}"
         yield f"  {each.cause}"
         if each.command != said:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb

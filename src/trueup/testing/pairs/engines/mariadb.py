@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from trueup.model.numbers import ODD
 from trueup.testing.pairs.engines.database import Server
+from trueup.testing.pairs.engines.engine import Table
 from trueup.testing.pairs.types import (
     Holds,
     Type,
@@ -89,24 +90,8 @@ MARIADB: Final = (
     Type("date", "date", _zero_or(years("0001", "9999-12-31")), mistakes=True, zero_dates=True, spell=day),
     Type("time(6)", "time", hours(6), spell=plain("time")),
     Type("time", "time", hours(0), spell=plain("time")),
-    Type(
-        "datetime(6)",
-        "timestamp",
-        _zero_or(years("0001", "9999-12-32")),
-        mistakes=True,
-        zero_dates=True,
-        spell=day,
-        wall=True,
-    ),
-    Type(
-        "datetime",
-        "timestamp",
-        _zero_or(years("0001", "9999-12-32", 0)),
-        mistakes=True,
-        zero_dates=True,
-        spell=day,
-        wall=True,
-    ),
+    Type("datetime(6)", "timestamp", years("0001", "9999-12-32"), spell=day, wall=True),
+    Type("datetime", "timestamp", _SECONDS, mistakes=True, zero_dates=True, spell=day, wall=True),
     Type("timestamp(6) NULL", "instant", years(*_SINCE_1970), spell=day),
     Type("timestamp NULL", "instant", years(*_SINCE_1970, 0), spell=day),
     Type("json", "json", spell=written("json"), hashed=False, indexed=False),
