@@ -23,7 +23,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import psycopg
-import pymysql
+import pymysql  # type: ignore[import-untyped, unused-ignore]
 import sqlalchemy as sa
 
 from _common import environment, load, machine, measure, median, releases

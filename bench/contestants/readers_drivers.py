@@ -71,7 +71,7 @@ def server_cursor(question: Question) -> Iterator[Columns]:
 
 def pymysql_cursor(question: Question) -> Iterator[Columns]:
     """PyMySQL's unbuffered cursor."""
-    import pymysql
+    import pymysql  # type: ignore[import-untyped, unused-ignore]
     import pymysql.cursors
 
     at = urlsplit(question.url)

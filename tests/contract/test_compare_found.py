@@ -41,10 +41,8 @@ def test_keys_in_another_character_set_are_found_by_lists(on_mariadb: Tables) ->
     that differ."""
     columns = "a varchar(20) CHARACTER SET latin1, b varchar(20) CHARACTER SET utf8mb4, v int"
     names = [on_mariadb.table(columns) for _ in range(2)]
-    on_mariadb.execute(
-        f"INSERT INTO `{names[0]}` VALUES ('ä', 'ı', 1), ('K', 'ı', 1), ('ö', 'x', 1)".replace("%", "%%")
-    )
-    on_mariadb.execute(f"INSERT INTO `{names[1]}` VALUES ('ä', 'ı', 2), ('ö', 'x', 1)".replace("%", "%%"))
+    on_mariadb.execute(f"INSERT INTO `{names[0]}` VALUES ('ä', 'ı', 1), ('K', 'ı', 1), ('ö', 'x', 1)")
+    on_mariadb.execute(f"INSERT INTO `{names[1]}` VALUES ('ä', 'ı', 2), ('ö', 'x', 1)")
     sides = [on_mariadb.side(name, key=["a", "b"]) for name in names]
 
     assert told(*sides, ["a", "b"], "keyhash") == (
@@ -112,7 +110,7 @@ def test_a_primary_key_of_sqlite_may_repeat_a_null(on_sqlite: Tables) -> None:
 @pytest.mark.mariadb
 @pytest.mark.parametrize("strategy", ["segments", "keyhash", "sketch"])
 def test_whole_numbers_that_one_side_pads_are_no_ranges(on_postgres: Tables, on_mariadb: Tables, strategy: str) -> None:
-    """Given keys that MariaDB pads with zeros, which are not delivered as they are, I expect another way, no failure."""
+    """Given keys that MariaDB pads with zeros and that can't be told by ranges, I expect the answer all the same."""
     left = on_mariadb.table("id int(10) unsigned zerofill NOT NULL PRIMARY KEY, v int")
     right = on_postgres.table("id bigint PRIMARY KEY, v int")
     on_mariadb.execute(f"INSERT INTO `{left}` VALUES (1, 1), (2, 2)")

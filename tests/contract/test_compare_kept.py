@@ -82,7 +82,9 @@ def test_a_file_and_a_database(database: Tables, tmp_path: Path, keyed: bool, st
     _, _, *expected = told(left, right, "rows")
     assert answer == expected
     assert len(answer[1]) == 4
-    if strategy not in ("gate", "rows"):
+    if strategy is None and database.url.startswith("duckdb"):
+        assert "both sides are in this process" in reason
+    elif strategy not in ("gate", "rows"):
         assert used != "rows", reason
     _, _, *mirrored = told(right, left, strategy)
     assert tuple(mirrored) == told(right, left, "rows")[2:]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from trueup.model.canonical import canonical_text
-from trueup.testing.pairs.drawing import HASHING, Pair
+from trueup.testing.pairs.drawing import Pair
 from trueup.testing.pairs.engines import TYPES, opened
 from trueup.testing.pairs.engines.engine import Engine
 from trueup.testing.pairs.oracle import Told, answer
@@ -19,9 +19,10 @@ from trueup.testing.pairs.trial import tried
 from trueup.testing.pairs.turns import Combination, combinations, pair_of
 from trueup.testing.pairs.values import FAMILIES, KINDS, MISTAKES, POOLS, drawn, near
 
-EXAMPLES = 2_000
 SEED = 20_261_129
 SEEN_MIN = 20
+ANSWERED_MIN = 5
+EXAMPLES = SEEN_MIN * len(combinations())
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +50,10 @@ def test_no_answer_is_wrong(combination: Combination, engines: Mapping[str, Engi
             pytest.fail(story(small, tried(small, engines).wrong))
         answered[trial.strategy] += 1
     print(f"{' '.join(combination)}: {len(numbers)} examples, answered by {dict(answered)}")
+    assert EXAMPLES >= 2_000
     assert len(numbers) >= SEEN_MIN
-    strategy = combination[2]
-    # Only PostgreSQL makes the cells of a sketch.
-    if combination[:2] in HASHING and (strategy != "sketch" or combination[:2] == ("postgresql", "postgresql")):
-        assert strategy == "auto" or answered[strategy] >= SEEN_MIN // 2
+    # Not every pair of tables can be compared by the strategy that is asked for; many must be.
+    assert combination[2] == "auto" or answered[combination[2]] >= ANSWERED_MIN
 
 
 # The generator itself.

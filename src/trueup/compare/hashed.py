@@ -35,6 +35,9 @@ _SHARE_MAX: Final = 0.4
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
+_BOTH_HERE: Final = "records are read: both sides are in this process, where that is faster than hashing alike"
+# Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
+_SUSPECTS_MAX: Final = 1_000_000
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
 Tell = Callable[[Suspects], Told]
@@ -54,7 +57,7 @@ def compare_hashed(
     rows = max(estimates) if estimates else _UNKNOWN_ROWS
     if strategy is None and rows <= _SMALL_ROWS and not all(isinstance(side, HashingSide) for side in (left, right)):
         return None, "records are read: so few are read as fast as they are hashed"
-    opened = _opened(((left, plan.left), (right, plan.right)), traffic, memory_mb)
+    opened = _opened(((left, plan.left), (right, plan.right)), strategy, traffic, memory_mb)
     if isinstance(opened, str):
         return None, opened
     try:
@@ -66,7 +69,9 @@ def compare_hashed(
     return found, reason
 
 
-def _opened(asked: Sequence[tuple[Side, Projection]], traffic: tuple[Traffic, Traffic], memory_mb: int) -> Hashed | str:
+def _opened(
+    asked: Sequence[tuple[Side, Projection]], strategy: str | None, traffic: tuple[Traffic, Traffic], memory_mb: int
+) -> Hashed | str:
     """Both sides under a function that they share, or why there is none. A side that has none is read and kept."""
     opened: list[Snapshot | None] = [None, None]
     try:
@@ -79,6 +84,10 @@ def _opened(asked: Sequence[tuple[Side, Projection]], traffic: tuple[Traffic, Tr
             function = common[0]
         elif any(CANONICAL in each for each in functions):
             function, at = CANONICAL, 0 if CANONICAL in functions[1] else 1
+            other = opened[1 - at]
+            if strategy is None and other is not None and other.here:
+                _close(opened)
+                return _BOTH_HERE
             if (needless := opened[at]) is not None:
                 needless.close()
             opened[at] = Kept(*asked[at], traffic[at], memory_mb // 2)
@@ -116,7 +125,8 @@ class _Case:
         """By the strategy asked for, else by the one that fits."""
         sides, asked = self.sides, self.strategy
         if asked is None and sides.function == CANONICAL and not self._worthwhile():
-            return None, "records are read: hashing in both of these systems is no faster"
+            both_here = sides.left.here and sides.right.here
+            return None, _BOTH_HERE if both_here else "records are read: hashing in both of these systems is no faster"
         if asked in (None, "gate"):
             small = self.rows <= _SMALL_ROWS
             # Canonical hashes cost more than sending them: a gate that does not pass would cost twice.
@@ -195,6 +205,8 @@ class _Case:
         try:
             suspects = Suspects(workspace, self.plan)
             told = tell(suspects)
+            if suspects.records() > _SUSPECTS_MAX:
+                workspace.allow(self.memory_mb)
             counts, differing_fields, findings = suspects.settle(self.sides.left, self.sides.right, told)
         except BaseException:
             workspace.close()
@@ -206,8 +218,9 @@ class _Case:
     # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
     def _worthwhile(self) -> bool:
-        """Canonical hashes of keys in no order save nothing between two servers, but where one side is here."""
-        return self.rows > _SMALL_ROWS and (self.sides.left.here or self.sides.right.here or self._ranged())
+        """Canonical hashes save nothing within this process, and little for keys in no order between two servers."""
+        here = (self.sides.left.here, self.sides.right.here)
+        return self.rows > _SMALL_ROWS and not all(here) and (any(here) or self._ranged())
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

@@ -67,6 +67,10 @@ class Workspace:
             },
         )
 
+    def allow(self, memory_mb: int) -> None:
+        """Lets the database have so much memory from now on."""
+        self.run(f"SET memory_limit = '{memory_mb}MB'")
+
     def run(self, sql: str) -> None:
         """Runs one statement for its effect."""
         with _room(), self._connection.cursor() as cursor:

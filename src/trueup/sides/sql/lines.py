@@ -6,6 +6,7 @@ wherever it must be. Arrow parses integers, decimals and floats exactly (shortes
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final
@@ -36,6 +37,8 @@ def batches_of_lines(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
 
 def arrays_from_lines(block: bytes, readings: Sequence[Reading]) -> list[pa.Array[Any]]:
     """One array for each reading; `hex` and `text` come as strings."""
+    if block.startswith(BOM_UTF8):
+        block = BOM_UTF8 + block  # Arrow takes the first one for a mark of the encoding; ours is a letter
     names = [str(number) for number in range(len(readings))]
     table = csv.read_csv(
         BytesIO(block),

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _WAIT_S: Final = 0.05
 # A scan of a large file would else keep as much of it as fits into memory.
-_MEMORY: Final = "512MB"
+_MEMORY: Final = "256MB"
 # One writer at a time: two that change the same rows would not wait, but fail.
 _WRITERS: Final[dict[str, threading.Lock]] = defaultdict(threading.Lock)
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE")
@@ -30,7 +31,8 @@ _CHANGES: Final = ("INSERT", "UPDATE", "DELETE")
 def engine(path: str, *, write: bool, wait_s: float) -> sa.Engine:
     """Opens the file anew for each connection. write: to change it; wait_s: how long for readers in this process."""
     words = _Words()
-    pool = sa.NullPool(lambda: Connection(path, write=write, wait_s=wait_s), dialect=words)
+    connect: Any = partial(Connection, path, write=write, wait_s=wait_s)
+    pool = sa.NullPool(connect, dialect=words)
     return sa.Engine(pool, words, sa.make_url("duckdb://"), hide_parameters=True)
 
 
@@ -47,6 +49,7 @@ class Connection:
             self._release()
             raise
         self._began = False
+        self._driver.execute("SET enable_progress_bar = false")
         # A name that is no table must not find a variable of this program.
         self._driver.execute("SET python_enable_replacements = false")
         self._driver.execute("SET TimeZone = 'UTC'")
