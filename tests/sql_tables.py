@@ -12,7 +12,7 @@ from typing import Any
 from trueup.model.columns import texts
 from trueup.model.kinds import Kind
 from trueup.model.record import Field, Projection, key_text
-from trueup.ports import Scope
+from trueup.ports import Scope, Side
 from trueup.sides.sql import Sql
 
 Execute = Callable[[str], Any]
@@ -179,7 +179,7 @@ def projection(side: Sql, *fields: str, key: tuple[str, ...] = ("id",), version:
     return Projection(tuple(map(field, key)), tuple(map(field, fields)), field(version) if version else None)
 
 
-def rows(side: Sql, asked: Projection, scope: Scope | None = None) -> list[tuple[Any, ...]]:
+def rows(side: Side, asked: Projection, scope: Scope | None = None) -> list[tuple[Any, ...]]:
     answer: list[tuple[Any, ...]] = []
     for batch in side.scan(asked, scope or Scope()):
         columns = [

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from sql_tables import Tables, key
+from sql_tables import Tables, key, rows
 from trueup.compare.choose import compare
 from trueup.compare.plan import plan
 from trueup.compare.result import Counts
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field, Projection
+from trueup.sides.files import File
 from trueup.sides.sql import Sql
+
+PROJECTION = Projection((Field("id", "id", TEXT, native=True),), (Field("v", "v", TEXT),))
 
 
 def told(left: Sql, right: Sql, keys: Sequence[str], strategy: str) -> tuple[str, Counts, dict[str, str]]:
@@ -119,3 +123,23 @@ def test_whole_numbers_that_one_side_pads_are_no_ranges(on_postgres: Tables, on_
     found = told(on_mariadb.side(left), on_postgres.side(right), ["id"], strategy)
 
     assert found[1:] == (Counts(left=2, right=2, same=1, differ=1), {key("2"): "differ"})
+
+
+def test_a_record_may_begin_with_the_mark_of_an_encoding(on_postgres: Tables, tmp_path: Path) -> None:
+    """Given U+FEFF at the beginning of the first record, which Arrow takes for a mark of UTF-8, I expect that letter."""
+    name = on_postgres.table("id text, v int")
+    on_postgres.execute(f"""INSERT INTO "{name}" VALUES ('\ufeff', 1)""")
+    path = tmp_path / "a.csv"
+    path.write_text("id,v\n\ufeff,1\n", encoding="utf-8")
+
+    assert [row[0] for row in rows(on_postgres.side(name, key="id"), PROJECTION)] == ["\ufeff"]
+    assert [row[0] for row in rows(File(path, key="id"), PROJECTION)] == ["\ufeff"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_an_empty_field_at_the_end_of_a_file_is_null(tmp_path: Path, end: str) -> None:
+    """Given nothing behind the last comma, and a field in quotes before it, I expect null, not the empty text."""
+    path = tmp_path / "a.csv"
+    path.write_text(f'id,v\n1,"x"\n"2",{end}')
+
+    assert rows(File(path, key="id"), PROJECTION) == [("1", "x"), ("2", None)]

@@ -6,6 +6,7 @@ a letter. Here both are errors. Where something is wrong the file is read once m
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
@@ -284,6 +285,8 @@ class _Body:
     def __init__(self, start: bytes, blocks: Iterator[bytes], dialect: Dialect) -> None:
         self._rest, self._file, self._blocks = b"", blocks, itertools.chain((start,), blocks)
         self._quotes = _Quotes(dialect) if dialect.quote else None
+        # The last byte that was given, none before the first.
+        self._last = b""
 
     def fill(self) -> bool:
         """Whether anything is left to read."""
@@ -292,10 +295,16 @@ class _Body:
             if block is None:
                 if self._quotes:
                     self._quotes.end()
-                return False
-            if self._quotes:
+                if self._last in (b"", b"\n", b"\r"):
+                    return False
+                # Without it, an empty field at the end is as quoted to Arrow as the one before it was.
+                block = b"\n"
+            elif self._quotes:
                 self._quotes.see(block)
-            self._rest = block
+            # What Arrow takes for a mark of the encoding is the first letter of a record here.
+            marked = not self._last and block.startswith(codecs.BOM_UTF8)
+            self._rest = codecs.BOM_UTF8 + block if marked else block
+            self._last = block[-1:] or self._last
         return True
 
     def read(self, size: int = -1) -> bytes:

@@ -88,6 +88,9 @@ def fits_name(engine: str, name: str) -> bool:
             return len(name.encode()) <= 63 and name != "ctid"
         case "mariadb":
             return len(name) <= 64 and not name.endswith(" ") and all("\x1f" < each <= "\uffff" for each in name)
+        case "csv":
+            # A single column with a separator in its name is taken for a wrong separator.
+            return not any(mark in name for mark in ",;|\t")
         case _:
             return True
 
