@@ -110,6 +110,17 @@ def test_a_primary_key_of_sqlite_may_repeat_a_null(on_sqlite: Tables) -> None:
         assert told(side, side, ["id"], strategy)[2] == {key(None): "duplicate"}
 
 
+@pytest.mark.mariadb
+def test_a_date_without_a_month_is_a_key(on_mariadb: Tables) -> None:
+    names = [on_mariadb.table("id date, v int") for _ in range(2)]
+    for number, name in enumerate(names):
+        on_mariadb.execute("SET sql_mode = ''")
+        on_mariadb.execute(f"INSERT INTO `{name}` VALUES ('2023-00-10', {number}), ('0000-00-00', {number})")
+    sides = [on_mariadb.side(name, key="id", zero_date="strict") for name in names]
+
+    assert told(*sides, ["id"], "keyhash")[2] == {key("!0000-00-00"): "differ", key("!2023-00-10"): "differ"}
+
+
 @pytest.mark.postgres
 @pytest.mark.mariadb
 @pytest.mark.parametrize("strategy", ["segments", "keyhash", "sketch"])
@@ -126,7 +137,7 @@ def test_whole_numbers_that_one_side_pads_are_no_ranges(on_postgres: Tables, on_
 
 
 def test_a_record_may_begin_with_the_mark_of_an_encoding(on_postgres: Tables, tmp_path: Path) -> None:
-    """Given U+FEFF at the beginning of the first record, which Arrow takes for a mark of UTF-8, I expect that letter."""
+    """Given U+FEFF at the beginning of the first record, which Arrow takes for a mark, I expect that letter."""
     name = on_postgres.table("id text, v int")
     on_postgres.execute(f"""INSERT INTO "{name}" VALUES ('\ufeff', 1)""")
     path = tmp_path / "a.csv"

@@ -80,12 +80,31 @@ def test_a_witness_that_vanished_unheard_does_not_stop_the_others() -> None:
     assert not world.on_erp(40)
 
 
-def test_where_nothing_is_known_an_absence_is_believed() -> None:
-    world = World(1)
-    world.shop.remove(0)
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_where_hardly_anything_is_known_an_absence_is_believed(rows: int) -> None:
+    """Given a small table that was emptied and one event of it, I expect no waiting for ever."""
+    world = World(rows)
+    for number in range(rows):
+        world.shop.remove(number)
     world.pair.offer({"id": 0})
     world.work()
     assert not world.on_erp(0)
+
+
+def test_an_authority_emptied_in_earnest_goes_on_once_a_comparison_has_been_answered() -> None:
+    world = World(20)
+    for number in range(20):
+        world.shop.remove(number)
+    world.pair.offer({"id": 0})
+    world.work()
+    assert world.on_erp(0)
+    world.pair.run("compare")
+    while cases := world.project.archive.cases("orders"):
+        choice = "approve-plan" if cases[0].drift == "held" else "take-authority"
+        world.pair.decide(cases[0].number, choice, person="ann", reason="the shop was closed")
+    world.work()
+    assert world.erp.rows() == []
+    assert world.project.ledger.counts("orders")["pending"] == 0
 
 
 def test_a_batch_that_shows_one_record_asks_no_witness() -> None:

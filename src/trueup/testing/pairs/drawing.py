@@ -188,7 +188,9 @@ class _Drawing:
         if is_key:
             found = [each for each in found if each.indexed]
             if self._hashing and self._whole:
-                found = [each for each in found if each.declared in _SURELY_WHOLE]
+                # SQLite's only where they are the numbers of the rows.
+                whole = ("INTEGER",) if engine == "sqlite" else _SURELY_WHOLE
+                found = [each for each in found if each.declared in whole]
         if self._hashing and not self._same and self._canonical == side:
             found = [each for each in found if each.hashed]
         return found

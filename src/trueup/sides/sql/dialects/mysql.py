@@ -8,6 +8,7 @@ Dates and times are always text: Python has no zero dates and no time of 838 hou
 from __future__ import annotations
 
 import contextlib
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -37,6 +38,8 @@ _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
 _LINE_BYTES_MAX = 256 << 10
+# Dates without a month or a day, which are no values and may be keys.
+_ZERO = re.compile(r"!\d{4}-(?:00-\d\d|\d\d-00)")
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"), kinds.INTEGER),
     "float": Kind("float", bits=32), "double": kinds.FLOAT,
@@ -225,7 +228,7 @@ class MySQL(Dialect):
             return [each for each in spelled if not any("\ud800" <= letter <= "\udfff" for letter in each)]
         stored = as_stored(text, kind, column.kind, zone)
         if is_odd(stored, column.kind):
-            return [stored[1:]] if stored.startswith("!0") and column.kind.name in ("date", "timestamp") else []
+            return [stored[1:]] if _ZERO.match(stored) and column.kind.name in ("date", "timestamp") else []
         if column.kind.name in ("date", "timestamp"):
             parts = signed_year(stored)
             return [sql_timestamp(stored)] if parts is not None and 0 <= parts[0] <= 9999 else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -38,7 +38,13 @@ def opened(folder: Path, postgresql: str, mariadb: str) -> Iterator[dict[str, En
             "mariadb": stack.enter_context(closing(MariaDB(mariadb))),
             "memory": InMemory(),
         }
-        in_files = {"sqlite": SQLite, "duckdb": DuckDB, "csv": Csv, "json lines": JsonLines, "parquet": Parquet}
+        in_files: dict[str, Callable[[Path], Engine]] = {
+            "sqlite": SQLite,
+            "duckdb": DuckDB,
+            "csv": Csv,
+            "json lines": JsonLines,
+            "parquet": Parquet,
+        }
         for name, form in in_files.items():
             (folder / name).mkdir()
             engines[name] = form(folder / name)
