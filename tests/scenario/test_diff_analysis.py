@@ -24,6 +24,7 @@ NAMES = ("Jürgen Vogel", "Zoë Smith", "Ann Lee", "Łukasz Bąk", "Noël Roy")
 def diff(capsys, tmp_path, monkeypatch):
     """Runs `trueup diff a b` in an empty folder; answers exit code and standard output."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
 
     def run(left: str, right: str, *options: str) -> tuple[int, str]:
         code = main(["diff", left, right, *options], standalone=False)
