@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,13 @@ def engines(
 ) -> Iterator[Mapping[str, Engine]]:
     with opened(tmp_path_factory.mktemp("pairs"), postgres_url, mariadb_url) as engines:
         yield engines
+
+
+@pytest.fixture(autouse=True)
+def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of comparisons, whose files live for a moment each, need not wait for a disk."""
+    if Path("/dev/shm").is_dir():  # noqa: S108  where temporary files go
+        monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")  # noqa: S108
 
 
 @pytest.mark.postgres

@@ -113,7 +113,9 @@ class _Drawing:
         self._taken: tuple[set[str], set[str]] = (set(), set())
         ranged = all(each in RANGED for each in engines)
         self._whole = ranged and (
-            strategy in ("segments", "sketch") or (strategy in ("gate", "keyhash", None) and self._often(0.5))
+            strategy in ("segments", "sketch")
+            or (strategy == "gate" and self._often(0.8))
+            or (strategy in ("keyhash", None) and self._often(0.5))
         )
         self._unique = self._hashing and (self._whole or strategy == "gate" or self._often(0.3))
 
@@ -126,7 +128,7 @@ class _Drawing:
         constraints = ("primary", "primary") if self._unique else (self._constraint(), self._constraint())
         columns = (*key, *fields)
         left, right = _Rows(chance, columns, keys, constraints, large=self._large, mistakes=self._mistakes).drawn(
-            agreeing=self._often(0.6 if self._strategy == "gate" else 0.15)
+            agreeing=self._often(0.8 if self._strategy == "gate" else 0.15)
         )
         lone = (self._lone(0), self._lone(1)) if self._often(0.1) else (None, None)
         narrow = not self._large and self._often(0.8)
