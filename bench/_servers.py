@@ -14,7 +14,7 @@ from types import ModuleType
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
-import pymysql  # type: ignore[import-untyped]
+import pymysql
 import sqlalchemy as sa
 
 

@@ -110,7 +110,8 @@ def _cells(read: Read, question: Question) -> dict[str, Cell | str]:
 
 
 def _numbers(values: Any) -> list[int]:
-    return [int(each) for each in (values.to_pylist() if isinstance(values, pa.Array) else values)]
+    numbers: list[Any] = values.to_pylist() if isinstance(values, pa.Array) else values
+    return [int(each) for each in numbers]
 
 
 def cell(value: Any) -> Cell:
@@ -151,7 +152,7 @@ class Arrow:
     text: str
 
 
-def _of_arrow(array: pa.Array) -> Iterator[Any]:
+def _of_arrow(array: Any) -> Iterator[Any]:
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _of_arrow(array.storage)
@@ -171,7 +172,9 @@ def _of_arrow(array: pa.Array) -> Iterator[Any]:
             yield None if number is None else Arrow("us", str(int(number * us)))
     elif kind == pa.month_day_nano_interval():
         for each in array.to_pylist():
-            us = None if each is None else each.days * 86_400_000_000 + each.nanoseconds // 1000
-            yield None if each is None else Arrow("interval", f"{each.months} {us}")
+            if each is None:
+                yield None
+                continue
+            yield Arrow("interval", f"{each.months} {each.days * 86_400_000_000 + each.nanoseconds // 1000}")
     else:
         yield from array.to_pylist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pyarrow as pa
 from readers_roles import LEFT, Canonical, Columns, NotOffered, Question, main
@@ -70,10 +71,11 @@ def _packed(field: Field, side: Sql, asked: Projection) -> Packed:
     return Packed(sql, "text", nullable=True)
 
 
-def _canonical(array: pa.Array, field: Field) -> Columns:
+def _canonical(array: Any, field: Field) -> Columns:
     if pa.types.is_string(array.type) and field.name != "id":
         return [None if each is None else Canonical(each) for each in array.to_pylist()]
-    return array
+    columns: Columns = array
+    return columns
 
 
 main({"trueup, lines": scanned, "trueup, packed": packed})
