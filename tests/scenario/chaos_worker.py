@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -52,6 +53,14 @@ class Plan:
         return os.environ | {"CHAOS": json.dumps(asdict(self)), "PYTHONUNBUFFERED": "1", "TRUEUP_TRACEBACK": "1"}
 
 
+def stand_still() -> None:
+    """Stops the process before this thread takes another step.
+
+    A signal to the process may be taken by another of its threads, and this one would have gone on meanwhile.
+    """
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+
 class Freezing(Sql):
     """A table whose writer may stop its process before a write: after the last check of the lease."""
 
@@ -60,7 +69,7 @@ class Freezing(Sql):
     def apply(self, projection: Projection, writes: Sequence[Write]) -> list[Written]:
         if self.freeze:
             self.freeze = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+            stand_still()
         return super().apply(projection, writes)
 
 
@@ -88,7 +97,7 @@ class Client:
     def __call__(self, change: Change) -> None:
         if self._freeze:
             self._freeze = False
-            os.kill(os.getpid(), signal.SIGSTOP)
+            stand_still()
         self.log([change])
         if self._plan.die:
             os.kill(os.getpid(), signal.SIGKILL)
