@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trueup.model.budget import CallKind
 from trueup.model.change import Origin
-from trueup.model.health import room, spend
+from trueup.model.health import Health, room, spend
 from trueup.model.row import Claim, Finish
 from trueup.pair import Pair
 from trueup.ports import Budgets, Ledger
@@ -33,10 +33,16 @@ def cost_of_job(pair: Pair) -> float:
 
 def afforded(pair: Pair, budgets: Budgets, ledger: Ledger, *, urgent: bool) -> Afforded:
     """What may be begun now. A batch reads before it writes: if it took more, it could spend all on reads."""
-    system = pair.system
-    if not system.counted or not hasattr(pair.replica, "calls_of_put"):
+    if not _counts(pair):
         return Afforded()
-    health, now_us = budgets.health(system.name), ledger.now_us()
+    return affordable(pair, budgets.health(pair.system.name), ledger.now_us(), urgent=urgent)
+
+
+def affordable(pair: Pair, health: Health, now_us: int, *, urgent: bool) -> Afforded:
+    """The same, where the health of the pair's system is at hand."""
+    if not _counts(pair):
+        return Afforded()
+    system = pair.system
     may, cost = room(system, health, now_us, urgent=urgent), cost_of_job(pair)
     jobs = int(may // cost) if cost and may < math.inf else None
     if jobs:
@@ -44,6 +50,10 @@ def afforded(pair: Pair, budgets: Budgets, ledger: Ledger, *, urgent: bool) -> A
     read = system.costs.read
     wait_us, _ = spend(system, replace(health, calls={}), read, now_us, urgent=urgent, call="", call_us=0)
     return Afforded(None if jobs is None else 0 if wait_us else 1, wait_us)
+
+
+def _counts(pair: Pair) -> bool:
+    return pair.system.counted and hasattr(pair.replica, "calls_of_put")
 
 
 def in_turns(pair: Pair, claims: Sequence[Claim]) -> list[tuple[bool, Sequence[Claim]]]:

@@ -42,7 +42,7 @@ def reach(records: Records, runs: Runs, cutoff_us: int | None, before: int | Non
 
 def _by_number(records: Records, runs: Runs, side: RunningSide, before: int | None) -> Reach:
     """Numbers say nothing of time, so the newest one is noted, and passed once all that ran then has ended."""
-    name = records.pair.name
+    name, stands = records.pair.name, BEGINNING if before is None else before
     newest, asked_us, running_us = side.newest_version(records.authority), side.now_us(), side.oldest_running_us()
     if asked_us is None or running_us is None:
         return Reach(None)
@@ -51,10 +51,8 @@ def _by_number(records: Records, runs: Runs, side: RunningSide, before: int | No
     noted, noted_us = runs.cursor(noted_cursor(name)), runs.cursor(noted_time(name))
     now = {noted_cursor(name): newest, noted_time(name): asked_us}
     if noted is None or noted_us is None:
-        return Reach(BEGINNING if before is None else before, now)
-    if running_us > noted_us:
-        return Reach(noted if before is None else max(noted, before), now)
-    return Reach(BEGINNING if before is None else before)
+        return Reach(stands, now)
+    return Reach(max(noted, stands), now) if running_us > noted_us else Reach(stands)
 
 
 def noted_cursor(pair: str) -> str:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import count
 
-from trueup.engine.afford import afforded
+from trueup.engine.afford import affordable, afforded
 from trueup.engine.job import JobBatch
 from trueup.engine.order import Predecessor
 from trueup.engine.outages import through_outages
@@ -125,10 +125,11 @@ class Worker:
             return 0, None
         probing = [name for name, health in healths.items() if health.probes]
         if not probing:
-            jobs = afforded(pair, self._budgets, self._ledger, urgent=True).jobs
+            health = healths[pair.system.name]
+            jobs = affordable(pair, health, now_us, urgent=True).jobs
             if jobs is None:
                 return limit, None
-            return min(limit, jobs), afforded(pair, self._budgets, self._ledger, urgent=False).jobs
+            return min(limit, jobs), affordable(pair, health, now_us, urgent=False).jobs
         due_us = self._ledger.next_due_us([pair.name])
         if due_us is None or due_us > now_us:
             return 0, None
