@@ -32,7 +32,7 @@ from trueup.model.record import key_parts  # noqa: E402
 from trueup.project import Project  # noqa: E402
 from trueup.sides.sql import Sql  # noqa: E402
 
-RESULTS: Final = BENCH / "results" / "live.json"
+RESULTS: Final = BENCH / "results"
 PAIR: Final = "live"
 TICK_S: Final = 0.02
 HOT: Final = 0.2  # share of the writes that meet one of a few records
@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=usual.rate)
     parser.add_argument("--compares", type=int, default=usual.compares)
     parser.add_argument("--postgres", action="store_true", help="state and sides in PostgreSQL instead of SQLite")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     plan, before = Plan(options.rows, options.rate, options.compares), load()
     with tempfile.TemporaryDirectory(prefix="trueup-live-") as folder:
@@ -231,7 +231,8 @@ def main() -> None:
         "machine": machine("trueup", "duckdb"), "load": [before, load()], **figures,
     }  # fmt: skip
     print(json.dumps(found, indent=1))
-    options.output.write_text(json.dumps(found, indent=1) + "\n")
+    default = RESULTS / f"live-{'postgresql' if options.postgres else 'sqlite'}.json"
+    (options.output or default).write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
