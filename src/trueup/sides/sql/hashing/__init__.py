@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import sqlalchemy as sa
 
+from trueup.model.digest import CHECK_MODULUS
 from trueup.model.record import Field
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
@@ -204,6 +205,25 @@ def framed(texts: Sequence[Text | None], frame: str) -> tuple[list[str], str] | 
         return None
     unless = " OR ".join(dict.fromkeys(f"({text.unless})" for text in found if text.unless))
     return [f"COALESCE({frame.format(text.sql)}, '~')" for text in found], unless
+
+
+def by_grouping_sets(rows: str, sizes: Sequence[int], *, mod: str = "%", fence: str = "") -> str:
+    """The sums of every cell of a sketch in one statement. rows: selects key k and hash h.
+
+    mod: how the driver is given a remainder. fence: what keeps the planner from computing a hash more than once.
+    """
+    # Positive: a remainder has the sign of what is divided.
+    lower = f"(h & {2**62 - 1})"
+    names = [f"b{at}" for at in range(len(sizes))]
+    cells = ", ".join(f"{lower} {mod} {size} AS {name}" for name, size in zip(names, sizes, strict=True))
+    which = " ".join(f"WHEN grouping({name}) = 0 THEN {at}" for at, name in enumerate(names))
+    sums = "count(*), count(h), bit_xor(k), bit_xor(h), bit_xor(q)"
+    placed = f"SELECT k, h, {lower} {mod} {CHECK_MODULUS} AS q, {cells} FROM ({rows}{fence}) AS p{fence}"
+    sets = ", ".join(f"({name})" for name in names)
+    return (
+        f"SELECT CASE {which} END, coalesce({', '.join(names)}), {sums} "
+        f"FROM ({placed}) AS q GROUP BY GROUPING SETS ({sets})"
+    )
 
 
 def packed_key(of: Selection, hasher: Hasher) -> list[Packed] | None:

@@ -16,7 +16,6 @@ import duckdb
 import pyarrow as pa
 import sqlalchemy as sa
 
-from trueup.model.digest import CHECK_MODULUS
 from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
 from trueup.sides.sql.hashing import (
@@ -26,6 +25,7 @@ from trueup.sides.sql.hashing import (
     Packed,
     Text,
     alike,
+    by_grouping_sets,
     framed,
     hashed_columns,
     named,
@@ -135,18 +135,7 @@ class DuckDB(Hasher):
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """By grouping sets."""
-        lower = f"(h & {2**62 - 1})"
-        names = [f"b{at}" for at in range(len(sizes))]
-        cells = ", ".join(f"{lower} % {size} AS {name}" for name, size in zip(names, sizes, strict=True))
-        which = " ".join(f"WHEN grouping({name}) = 0 THEN {at}" for at, name in enumerate(names))
-        sums = "count(*), count(h), bit_xor(k), bit_xor(h), bit_xor(q)"
-        rows = f"SELECT CAST({key} AS BIGINT) AS k, {function.hash} AS h {rest}"
-        placed = f"SELECT k, h, {lower} % {CHECK_MODULUS} AS q, {cells} FROM ({rows}) AS p"
-        sets = ", ".join(f"({name})" for name in names)
-        return (
-            f"SELECT CASE {which} END, coalesce({', '.join(names)}), {sums} "
-            f"FROM ({placed}) AS q GROUP BY GROUPING SETS ({sets})"
-        )
+        return by_grouping_sets(f"SELECT CAST({key} AS BIGINT) AS k, {function.hash} AS h {rest}", sizes)
 
     def cancel(self, connection: sa.Connection) -> None:
         """Between two batches of its operators."""

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute
 import sqlalchemy as sa
 
-from trueup.model.digest import CHECK_MODULUS
 from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.sides.sql.hashing import (
@@ -28,6 +27,7 @@ from trueup.sides.sql.hashing import (
     Packed,
     Text,
     alike,
+    by_grouping_sets,
     framed,
     hashed_columns,
     named,
@@ -179,19 +179,8 @@ class PostgreSQL(Hasher):
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """By grouping sets. The offsets keep the planner from hashing a row once for each use of its hash."""
-        # Positive: a remainder has the sign of what is divided.
-        lower = f"(h & {2**62 - 1})"
-        names = [f"b{at}" for at in range(len(sizes))]
-        cells = ", ".join(f"{lower} %% {size} AS {name}" for name, size in zip(names, sizes, strict=True))
-        which = " ".join(f"WHEN grouping({name}) = 0 THEN {at}" for at, name in enumerate(names))
-        sums = "count(*), count(h), bit_xor(k), bit_xor(h), bit_xor(q)"
-        rows = f"SELECT {key}::int8 AS k, {function.hash} AS h {rest} OFFSET 0"
-        placed = f"SELECT k, h, {lower} %% {CHECK_MODULUS} AS q, {cells} FROM ({rows}) AS p OFFSET 0"
-        sets = ", ".join(f"({name})" for name in names)
-        return (
-            f"SELECT CASE {which} END, coalesce({', '.join(names)}), {sums} "
-            f"FROM ({placed}) AS q GROUP BY GROUPING SETS ({sets})"
-        )
+        rows = f"SELECT {key}::int8 AS k, {function.hash} AS h {rest}"
+        return by_grouping_sets(rows, sizes, mod="%%", fence=" OFFSET 0")
 
     def cancel(self, connection: sa.Connection) -> None:
         """By the protocol's own request."""
