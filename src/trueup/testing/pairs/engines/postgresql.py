@@ -43,7 +43,7 @@ POSTGRESQL: Final = (
     Type('text COLLATE "C"', "text", letters(6000, nul=False), spell=plain("text")),
     Type("varchar(300)", "text", letters(300, nul=False), spell=plain("text")),
     Type("char(40)", "text", letters(40, nul=False, padded=True), spell=plain("text")),
-    Type("mood", "enum", spell=plain("enum")),
+    Type("one_of_the_pairs", "enum", spell=plain("enum")),
     Type("text", "enum", spell=plain("enum")),
     Type("bytea", "bytes", spell=lambda text, chance: f"\\x{text}"),
     Type("uuid", "uuid", spell=written("uuid")),
@@ -71,7 +71,8 @@ class PostgreSQL(Server):
 
         self._connection = psycopg.connect(url, autocommit=True, client_encoding="utf8")
         labels = ", ".join("'{}'".format(each.replace("'", "''")) for each in LABELS)
-        self._connection.execute(f"CREATE TYPE mood AS ENUM ({labels})".encode())
+        self._connection.execute("DROP TYPE IF EXISTS one_of_the_pairs CASCADE")
+        self._connection.execute(f"CREATE TYPE one_of_the_pairs AS ENUM ({labels})".encode())
 
     def close(self) -> None:
         """And the one that fills."""
