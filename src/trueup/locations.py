@@ -36,7 +36,7 @@ DATABASE_FILES: Final[Mapping[str, str]] = {
 }
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9.-]*)(\+[A-Za-z0-9_]+)?://")
 _PASSWORD: Final = re.compile(r"(?<=://)([^/@]*?):(.*)@(?=[^@]*$)", re.DOTALL)
-_SQLITE: Final = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|$)(.*)", re.DOTALL)
+_FILE_URL: Final = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|$)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,9 @@ def password_of(url: str) -> str | None:
     return found[2] or None if found else None
 
 
-def absolute_sqlite(url: str, folder: Path) -> str:
-    """`url` with the relative path of an SQLite file made to start at `folder`; any other URL as it is."""
-    found = _SQLITE.match(url)
+def absolute_url(url: str, folder: Path) -> str:
+    """`url` with the relative path of a database file made to start at `folder`; any other URL as it is."""
+    found = _FILE_URL.match(url)
     return f"{found[1]}{folder.absolute() / found[2]}" if found else url
 
 

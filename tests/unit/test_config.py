@@ -98,6 +98,19 @@ def test_a_declaration_has_the_options_of_declare(write):
     assert not {"authority", "replica", "handler", "handlers"} & set(declared)
 
 
+@pytest.mark.parametrize("replica", ['api = "https://erp.example/orders"', 'url = "sqlite:///b.db", table = "t"'])
+def test_a_replica_has_the_authoritys_key_unless_it_says_its_own(tmp_path: Path, replica: str) -> None:
+    authority = '[pair.a]\nauthority = { path = "a.csv", key = ["shop", "id"] }\n'
+    (tmp_path / "trueup.toml").write_text(f"{authority}replica = {{ {replica} }}")
+    found = load(tmp_path / "trueup.toml").pair["a"].replica
+    assert found is not None
+    assert found.key == ("shop", "id")
+    (tmp_path / "trueup.toml").write_text(f'{authority}replica = {{ {replica}, key = "no" }}')
+    found = load(tmp_path / "trueup.toml").pair["a"].replica
+    assert found is not None
+    assert found.key == ("no",)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "sentence", "hint"),
     [

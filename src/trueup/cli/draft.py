@@ -20,7 +20,7 @@ from trueup.errors import ConfigError, SchemaError, did_you_mean
 from trueup.locations import (
     FileLocation,
     TableLocation,
-    absolute_sqlite,
+    absolute_url,
     hide_password,
     open_side,
     parse_location,
@@ -239,7 +239,7 @@ def _relative_sqlite(url: str, folder: Path) -> str:
     """Paths of trueup.toml start at its folder, those of the command line at the working directory."""
     if not url.startswith("sqlite") or url.startswith(("sqlite:////", "sqlite+pysqlite:////")):
         return url
-    absolute = absolute_sqlite(url, Path.cwd())
+    absolute = absolute_url(url, Path.cwd())
     head, _, path = absolute.partition(":///")
     return f"{head}:///{os.path.relpath(path, folder)}"
 

@@ -37,7 +37,7 @@ from trueup.config.sides import ApiOptions, AuthOptions, FileOptions, TableOptio
 from trueup.config.source import FILE_NAME, Place, Source
 from trueup.config.watching import AlertsOptions, HealthOptions, TargetOptions
 from trueup.errors import ConfigError, did_you_mean
-from trueup.locations import absolute_sqlite
+from trueup.locations import absolute_url
 
 __all__ = [
     "FILE_NAME",
@@ -80,7 +80,7 @@ def _rooted(options: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The options with relative paths made to start at `folder`; what has the wrong shape is left to the model."""
     rooted = dict(options)
     if isinstance(state := rooted.setdefault("state", "sqlite:///trueup.db"), str):
-        rooted["state"] = absolute_sqlite(state, folder)
+        rooted["state"] = absolute_url(state, folder)
     if isinstance(pairs := rooted.get("pair"), dict):
         rooted["pair"] = {name: _rooted_pair(pair, folder) for name, pair in pairs.items()}
     return rooted
@@ -96,7 +96,7 @@ def _rooted_pair(pair: object, folder: Path) -> object:
             if isinstance(side.get("path"), str):
                 side["path"] = str(folder / side["path"])
             if isinstance(side.get("url"), str):
-                side["url"] = absolute_sqlite(side["url"], folder)
+                side["url"] = absolute_url(side["url"], folder)
     return rooted
 
 

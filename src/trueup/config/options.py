@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
 from trueup.config.sides import ApiOptions, FileOptions, SideOptions, TableOptions
 from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options, Zone
@@ -185,6 +185,14 @@ class PairOptions(ForEach):
         if not value.key:
             raise ValueError('the authority needs a key, such as key = "id"')
         return value
+
+    @field_validator("replica")
+    @classmethod
+    def _key_of_the_authority(cls, value: SideOptions | None, declared: ValidationInfo) -> SideOptions | None:
+        authority = declared.data.get("authority")
+        if value is None or value.key or authority is None:
+            return value
+        return value.model_copy(update={"key": authority.key})
 
     def declaration(self) -> dict[str, Any]:
         """The keyword options of `trueup.pair.declare`, without the name, the sides and the handlers."""
