@@ -253,3 +253,30 @@ def test_the_command_line_shows_strategy_cost_and_statements(
     assert "GROUP BY" in told
     assert "10000" not in told
     assert "true/up" not in told
+
+
+@pytest.mark.postgres
+def test_a_snapshot_outlives_the_servers_patience_with_idle_transactions(on_postgres: Tables) -> None:
+    """Given a server that ends transactions idle for 100 ms, I expect a side that waits for the other to keep its."""
+    impatient = f"{on_postgres.url}?options=-c%20idle_in_transaction_session_timeout%3D100"
+    (left, right) = pair(on_postgres)
+    side = Sql(impatient, table=left.label, key="id")
+    with closing(side.snapshot(planned(left, right).left)) as snapshot:
+        before = snapshot.total(snapshot.functions[0])
+        time.sleep(0.3)
+        assert snapshot.total(snapshot.functions[0]) == before
+    side.close()
+
+
+def test_ranges_asked_for_at_once_are_those_asked_for_alone(tables: Tables) -> None:
+    """Given ranges with records, without any, and with too many, I expect one statement, and what each gives alone."""
+    (left, right) = pair(tables, "DELETE FROM {} WHERE id BETWEEN 500 AND 599")
+    asked = [(1, 40), (520, 580), (90, 250), (2_990, 9_000), (700, 700)]
+    with closing(right.snapshot(planned(left, right).right)) as snapshot:
+        for function in snapshot.functions:
+            before = len(snapshot.statements)
+            found = snapshot.hashes_within_each(function, asked, 100)
+            assert len(snapshot.statements) <= before + 1
+            assert found == [snapshot.hashes_within(function, *each, 100) for each in asked]
+            assert [None if each is None else each.num_rows for each in found] == [40, 0, None, 11, 1]
+        assert snapshot.hashes_within_each(snapshot.functions[0], [], 100) == []

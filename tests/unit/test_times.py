@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from strategies import BERLIN
@@ -107,6 +107,44 @@ def test_instants_agree_with_python_in_every_zone(value: dt.datetime) -> None:
 def test_timestamps_of_any_year_round_trip(us: int, aware: bool) -> None:
     text = timestamp_text(us, aware)
     assert parse_us(text, aware, None) == us
+
+
+OFFSETS = st.sampled_from(["Z", "+00:00", "-00:00", "+14:00", "-12:30", "+23:59", "+24:00", "+99:99"])
+
+
+@given(
+    st.integers(-1, 10_000), st.dates(), st.integers(0, 86_410), st.sampled_from(["", ".5", ".250", ".999999"]), OFFSETS
+)
+@example(1, dt.date(1970, 1, 1), 0, "", "+23:59")
+@example(9999, dt.date(1970, 12, 31), 86_399, ".999999", "-12:30")
+@example(0, dt.date(1970, 1, 1), 0, "", "Z")
+@example(2016, dt.date(1970, 12, 31), 86_400, "", "Z")
+def test_the_usual_spelling_means_what_its_parts_mean(
+    year: int, day: dt.date, second: int, fraction: str, offset: str
+) -> None:
+    """Given a time as most systems write it, I expect what the general rules make of the same one with a blank more."""
+    minute = min(second // 60, 24 * 60 - 1)
+    clock = f"{minute // 60:02}:{minute % 60:02}:{second - minute * 60:02}{fraction}"
+    for separator in "T ":
+        text = f"{year:04}-{day:%m-%d}{separator}{clock}"
+        assert _outcome(text + offset, aware=True) == _outcome(f"{text} {offset}", aware=True)
+        longer = f"{text}{'' if fraction else '.'}0000000"
+        assert _outcome(text, aware=False) == _outcome(longer, aware=False)
+
+
+def _outcome(text: str, aware: bool) -> int | str:
+    try:
+        return parse_us(text, aware, None)
+    except ValueError as error:
+        return str(error)
+
+
+@given(st.integers(-62_135_596_800_000_000 - 10, 253_402_300_800_000_000 + 10))
+@example(-62_135_596_800_000_000)
+@example(253_402_300_800_000_000)
+def test_a_timestamp_is_its_date_and_its_time(us: int) -> None:
+    days, of_day = divmod(us, US_PER_DAY)
+    assert timestamp_text(us, aware=True) == f"{date_text(days)}T{time_text(of_day)}Z"
 
 
 @given(st.integers(-(10**18), 10**18), st.integers(-(10**18), 10**18))

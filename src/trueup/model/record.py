@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from trueup.errors import SchemaError
 from trueup.model.canonical import nfc
@@ -172,12 +173,15 @@ def key_parts(key: str) -> tuple[str | None, ...]:
     return tuple(parts)
 
 
-def version_of(text: str | None, kind: Kind) -> int | None:
-    """A version as int64: an integer, or an instant in UTC microseconds. Anything else is no version."""
+def version_of(text: str | None, kind: Kind, zone: ZoneInfo | None = None) -> int | None:
+    """A version as int64: an integer, or an instant in UTC microseconds. Anything else is no version.
+
+    text: canonical; a time may be spelled in any way. zone: of wall-clock times among those.
+    """
     if text is None or text.startswith(ODD):
         return None
     try:
-        version = int(text) if kind.name == "integer" else parse_us(text, kind.aware, None)
+        version = int(text) if kind.name == "integer" else parse_us(text, kind.aware, zone)
     except ValueError:
         return None
     return version if -(2**63) <= version < 2**63 else None

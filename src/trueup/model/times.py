@@ -6,6 +6,7 @@ Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms" (https://howardhin
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
 from typing import Final
@@ -23,6 +24,15 @@ _TIME_TEXT = re.compile(
     re.ASCII,
 )
 _TIMESTAMP_TEXT = re.compile(rf"{_DATE}(?:[T ]{_TIME}\s?{_OFFSET}?)?{_BC}\Z", re.ASCII)
+# What most systems write. datetime, which is written in C, takes and gives these by the same rules.
+_USUAL_TEXT = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{3}(?:\d{3})?)?(?P<offset>Z|[+-]\d\d:\d\d)?\Z", re.ASCII
+)
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  wall-clock arithmetic
+_EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
+_WHOLE_SECONDS = len("YYYY-MM-DDTHH:MM:SS")
+# From 0001-01-01 until 10000-01-01.
+_USUAL_US = range(-719_162 * US_PER_DAY, 2_932_897 * US_PER_DAY)
 _INTERVAL_TEXT = re.compile(
     r"(?P<sign>-?)P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
     r"(?:T(?:(?P<hours>-?\d+)H)?(?:(?P<minutes>-?\d+)M)?(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?\Z",
@@ -61,6 +71,11 @@ def date_text(days: int) -> str:
 
 def timestamp_text(us: int, aware: bool) -> str:
     """Microseconds since 1970-01-01T00:00 as `YYYY-MM-DDTHH:MM:SS[.ffffff]`, with `Z` for an instant."""
+    if us in _USUAL_US:
+        text = (_EPOCH + dt.timedelta(microseconds=us)).isoformat()
+        if len(text) > _WHOLE_SECONDS:
+            text = text.rstrip("0")
+        return text + "Z" if aware else text
     days, of_day = divmod(us, US_PER_DAY)
     seconds, fraction = divmod(of_day, 1_000_000)
     text = f"{date_text(days)}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -77,7 +92,7 @@ def timestamp_us(value: dt.datetime, aware: bool, zone: ZoneInfo | None) -> int:
         value = value.replace(tzinfo=zone)
     # Not by astimezone, which fails where UTC lies before year 1 or after year 9999.
     offset = value.utcoffset() or dt.timedelta()
-    return timedelta_us(value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) - timedelta_us(offset)  # noqa: DTZ001
+    return timedelta_us(value.replace(tzinfo=None) - _EPOCH) - timedelta_us(offset)
 
 
 def timedelta_us(value: dt.timedelta) -> int:
@@ -113,6 +128,10 @@ def parse_timestamp(text: str, aware: bool, zone: ZoneInfo | None) -> str:
 
 def parse_us(text: str, aware: bool, zone: ZoneInfo | None) -> int:
     """Microseconds since 1970-01-01T00:00 (UTC for an instant); further digits are rounded half up."""
+    if (usual := _USUAL_TEXT.match(text)) is not None and (usual["offset"] is None) is not aware:
+        with contextlib.suppress(ValueError):  # 24:00, a leap second, the year 0
+            moment = dt.datetime.fromisoformat(text)
+            return timedelta_us(moment - (_EPOCH_UTC if aware else _EPOCH))
     found = _TIMESTAMP_TEXT.match(text)
     if found is None:
         raise ValueError("not a timestamp")
@@ -131,7 +150,7 @@ def parse_us(text: str, aware: bool, zone: ZoneInfo | None) -> int:
         return us
     if zone is None:
         raise ValueError("no zone")
-    wall = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=us)  # noqa: DTZ001  wall-clock arithmetic
+    wall = _EPOCH + dt.timedelta(microseconds=us)
     return timestamp_us(wall, aware, zone)
 
 

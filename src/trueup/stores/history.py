@@ -26,7 +26,7 @@ def offered(change: Change, outcome: Outcome) -> Note:
     delivery = f", delivery {change.delivery}" if change.delivery else ""
     return Note(
         change.pair, change.key, "offered",
-        f"{outcome.value}: {_named(change.action, change.version, change.digest)} from {origin}{delivery}",
+        f"{_OUTCOMES[outcome]}: {_named(change.action, change.version, change.digest)} from {origin}{delivery}",
     )  # fmt: skip
 
 
@@ -57,6 +57,7 @@ def revived(row: Row) -> Note:
 
 
 # Formatting an enum costs more than the rest of the line.
+_OUTCOMES = {outcome: outcome.value for outcome in Outcome}
 _ORIGINS = {int(origin): str(origin) for origin in Origin}
 
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
     from trueup.sides.sql.scripting import Scribe
 
+# A snapshot is idle while the other side is read, and may be so for longer than a server allows.
 _SESSION = (
+    "SET idle_in_transaction_session_timeout = 0; "
     "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'hex'; "
     "SET extra_float_digits = 1; SET client_min_messages = 'warning'"
 )
@@ -103,8 +105,9 @@ class PostgreSQL(Dialect):
         if "connect_timeout" not in url.query:
             options["connect_timeout"] = "10"
         engine = sa.create_engine(
-            url.set(drivername="postgresql+psycopg"), connect_args=options, pool_pre_ping=True, hide_parameters=True
-        )
+            url.set(drivername="postgresql+psycopg"), connect_args=options, pool_pre_ping=True, hide_parameters=True,
+            use_native_hstore=False,  # it would be looked up, and is read as text
+        )  # fmt: skip
         sa.event.listen(engine, "connect", _prepare)
         return engine
 
@@ -145,7 +148,8 @@ class PostgreSQL(Dialect):
 
     def system(self, connection: sa.Connection) -> str:
         """The server's version."""
-        return f"PostgreSQL {str(connection.exec_driver_sql('SHOW server_version').scalar()).split()[0]}"
+        driver: Any = connection.connection.driver_connection
+        return f"PostgreSQL {driver.info.parameter_status('server_version').split()[0]}"
 
     def table(self, connection: sa.Connection, schema: str | None, name: str) -> Table | None:
         """Tables, views, materialised views, partitioned and foreign tables."""
@@ -276,8 +280,10 @@ class PostgreSQL(Dialect):
 
 
 def _prepare(connection: Any, record: Any) -> None:
+    # In a transaction it would cost three round trips.
+    connection.autocommit = True
     connection.execute(_SESSION)
-    connection.commit()
+    connection.autocommit = False
 
 
 def _stored(row: Any) -> Stored:

@@ -340,6 +340,8 @@ def _text(raw: bytes) -> str:
 @lru_cache(maxsize=1 << 16, typed=True)  # asked three times of a row, and of the same rows by every sweep
 def _version(value: object, kind: str, zone: str) -> int | None:
     chosen = kind_named(kind)
+    if isinstance(value, str) and chosen.name == "timestamp":
+        return version_of(value.strip(), chosen, _zone(zone))
     return version_of(canonical_text(value, chosen, _zone(zone)), chosen)
 
 
