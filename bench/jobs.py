@@ -36,6 +36,7 @@ EVENTS_FEW: Final = 100
 # Events that were not entered so long after the last was due count as lost in the queue.
 GRACE_SECONDS: Final = 3
 THROUGHPUT: Final = ("many", "work")
+COUNTED: Final = ("one", *THROUGHPUT)
 ALL: Final = ("one", *THROUGHPUT, "latency")
 
 
@@ -99,6 +100,7 @@ def _contestants() -> list[Contestant]:
         ours = partial(Contestant, script="jobs_trueup", python=sys.executable, store=store, beside=name)
         found += [
             ours(name, variant="handler"),
+            ours(f"{name}, not counted", variant="handler,off", stages=COUNTED, note="metrics = off"),
             ours(f"{name}, batch handler", variant="batch", stages=THROUGHPUT),
             ours(f"{name}, built-in writer", variant="writer", stages=THROUGHPUT),
         ]

@@ -4,7 +4,7 @@
     together    like `one`, from 16 threads
 
 VARIANT: `handler` is called for each record, `batch` for up to 500, `writer` is the built-in writer on a replica in
-memory. The first two are declared on a pair without replica.
+memory. The first two are declared on a pair without replica. With `,off` behind it nothing is counted for `/metrics`.
 """
 
 # ruff: noqa: D102  the methods are explained in jobs_roles
@@ -52,9 +52,10 @@ class Trueup(Engine):
     """A project with one pair, whose baseline is complete."""
 
     def _project(self) -> tuple[trueup.Project, BoundPair]:
-        project = trueup.Project(self.url)
+        variant, _, metrics = self.variant.partition(",")
+        project = trueup.Project(self.url, metrics=metrics or "pairs")
         seed = [record(-2, 0)]
-        replica = {"replica": _Replica(seed, key="id")} if self.variant == "writer" else {}
+        replica = {"replica": _Replica(seed, key="id")} if variant == "writer" else {}
         pair = project.pair("jobs", authority=trueup.Memory(seed, key="id", version="v"), **replica)
         return project, pair
 

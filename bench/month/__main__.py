@@ -32,10 +32,13 @@ def main() -> None:
     for kind in asked.on:
         with places_on(kind) as places:
             plan = Plan(orders=asked.orders, days=asked.days, tick_s=asked.tick)
-            month = Month(plan, places, asked.seed).play()
-        found["months"].append(month)
+            month = Month(plan, places, asked.seed, evidence=not asked.without_evidence)
+            figures = month.play()
+            if asked.page is not None:
+                asked.page.write_text(month.page, encoding="utf-8")
+        found["months"].append(figures)
         found["load"][1:] = [load()]
-        print("\n".join(table(month)), flush=True)
+        print("\n".join(table(figures)), flush=True)
         if asked.output is not None:
             asked.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -47,6 +50,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tick", type=float, default=1_800.0, help="seconds between two lots of orders")
     parser.add_argument("--on", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
     parser.add_argument("--seed", type=int, default=20130101)
+    parser.add_argument("--without-evidence", action="store_true", help="put nothing on record, to see what it costs")
+    parser.add_argument("--page", type=Path, help="where the auditor's page of the last month goes")
     parser.add_argument("--output", type=Path, help=f"where figures go, such as {RESULTS.name} in results/")
     return parser.parse_args()
 
@@ -75,7 +80,7 @@ def table(month: dict[str, Any]) -> Iterator[str]:
         f"{month['databases']}: {month['orders_a_day']:,} orders a day for {month['days']} days, seed {month['seed']}; "
         f"{month['took_s']:,} s, {month['peak_mib']:,} MiB at most"
     )
-    for name in ("happened", "incidents", "jobs", "counts", "calls", "cases", "cases_open", "decisions"):
+    for name in ("evidence", "happened", "incidents", "jobs", "counts", "calls", "cases", "cases_open", "decisions"):
         yield f"  {name.replace('_', ' ')}: {_told(month[name])}"
     wrong = {name: judgement.pop(name) for name in MUST_BE_NOTHING}
     yield f"  at the end: {_told(judgement)}"

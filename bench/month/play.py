@@ -7,16 +7,19 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Final
 
 from trueup.errors import DecisionRefused
 from trueup.model.case import HELD, REGRESSED, Case
 from trueup.model.change import Origin
+from trueup.model.evidence import Head
 from trueup.project import Project
 
 from .clock import VirtualTime
 from .databases import Places
 from .life import DAY_S, HOUR_S, Life, Plan
+from .proof import none_kept, page
 from .referee import judged
 from .sides import Erp, Shop
 
@@ -30,10 +33,12 @@ DAY_US: Final = round(DAY_S * 1e6)
 
 
 class Month:
-    """One month on one kind of database."""
+    """One month on one kind of database. evidence: whether any is kept. page: at the end, what its auditor reads."""
 
-    def __init__(self, plan: Plan, places: Places, seed: int) -> None:
-        self.plan, self.places, self.seed = plan, places, seed
+    def __init__(self, plan: Plan, places: Places, seed: int, *, evidence: bool = True) -> None:
+        self.plan, self.places, self.seed, self.evidence = plan, places, seed, evidence
+        self.anchors: list[Head] = []
+        self.page = ""
         self._chance = random.Random(seed)
         self.time = VirtualTime()
         self.shop = Shop(places.shop_url, self.time)
@@ -44,6 +49,7 @@ class Month:
             PAIR, authority=self.shop, replica=self.erp, fields=["customer", "cents", "status"],
             sweep="0 * * * *", compare="0 3 * * *", compare_changed="30 0,6,12,18 * * *", settle="2m",
             recheck="14d", jitter=0.3, on_drift={"orphaned": "repair"}, stop_at={"changes": max(20, plan.orders // 10)},
+            totals=["cents"] if evidence else [], redact=["customer"] if evidence else [],
         )  # fmt: skip
         self.life = Life(plan, self.time, places, self.erp, self._offer, seed + 2)
         self.counts: Counter[str] = Counter()
@@ -54,7 +60,7 @@ class Month:
     def play(self) -> dict[str, Any]:
         """Lives the month, then looks at everything; answers the figures."""
         began = time.monotonic()
-        with self.project:
+        with self.project, nullcontext() if self.evidence else none_kept():
             self._run_to_the_end([self._begin])
             self.time.start(self._work)
             self.time.start(self._schedule)
@@ -63,7 +69,9 @@ class Month:
             self._over = True
             self._run_to_the_end([self._end])
             judgement = judged(self.pair, self.project, self.life, self.places)
-            return self._figures(judgement, lived, time.monotonic() - began)
+            figures = self._figures(judgement, lived, time.monotonic() - began)
+            self.page = page(self.project, self.anchors)
+            return figures
 
     def _run_to_the_end(self, functions: list[Callable[[], object]]) -> None:
         left = len(functions)
@@ -135,6 +143,7 @@ class Month:
                 choice = self._choice(case)
                 if choice is not None:
                     self._decide(case, choice)
+            self.anchors.append(self.project.archive.head())
             self.time.notify()
 
     def _choice(self, case: Case) -> str | None:
@@ -194,6 +203,10 @@ class Month:
             self.time.notify()
             self.time.sleep(HOUR_S)
 
+    def _evidence(self) -> dict[str, int]:
+        entries = self.project.archive.entries()
+        return {"entries": len(entries), "bytes": sum(len(each.fact.body) for each in entries)}
+
     def _figures(self, judgement: dict[str, Any], lived_s: float, took_s: float) -> dict[str, Any]:
         cases = self.project.cases(PAIR, open_only=False)
         return {
@@ -201,6 +214,7 @@ class Month:
             "seed": self.seed,
             "orders_a_day": self.plan.orders,
             "days": self.plan.days,
+            "evidence": self._evidence(),
             "happened": dict(self.life.account.happened),
             "incidents": {"shop": dict(self.shop.trouble.shown), "erp": dict(self.erp.trouble.shown)},
             "calls": {"shop": dict(self.shop.calls), "erp": dict(self.erp.calls)},

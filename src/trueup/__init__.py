@@ -27,6 +27,10 @@ _HOMES = {
     "Url": "trueup.integrations.url",
     "Apprise": "trueup.integrations.targets",
     "Webhook": "trueup.integrations.targets",
+    "AnchorBucket": "trueup.integrations.bucket",
+    "AnchorFile": "trueup.integrations.anchors",
+    "AnchorMail": "trueup.integrations.anchors",
+    "AnchorWebhook": "trueup.integrations.anchors",
     "decimal": "trueup.pair",
     "number": "trueup.pair",
     "text": "trueup.pair",
@@ -45,6 +49,8 @@ _HOMES = {
 if TYPE_CHECKING:
     from trueup.engine import context
     from trueup.errors import TrueupError
+    from trueup.integrations.anchors import AnchorFile, AnchorMail, AnchorWebhook
+    from trueup.integrations.bucket import AnchorBucket
     from trueup.integrations.targets import Apprise, Webhook
     from trueup.integrations.url import Url
     from trueup.loading import load
@@ -62,10 +68,10 @@ if TYPE_CHECKING:
     from trueup.sides.sql import Sql
 
 __all__ = [
-    "Apprise", "Basic", "Bearer", "Change", "Delta", "Drift", "File", "Http", "Iceberg", "Memory",
-    "OAuth2ClientCredentials", "Outcome", "Project", "RateLimited", "Reject", "Retry", "Rows", "Spark", "Sql",
-    "TrueupError", "Url", "Verdict", "WaitFor", "Webhook", "__version__", "context", "decimal", "load", "number",
-    "text", "timestamp",
+    "AnchorBucket", "AnchorFile", "AnchorMail", "AnchorWebhook", "Apprise", "Basic", "Bearer", "Change", "Delta",
+    "Drift", "File", "Http", "Iceberg", "Memory", "OAuth2ClientCredentials", "Outcome", "Project", "RateLimited",
+    "Reject", "Retry", "Rows", "Spark", "Sql", "TrueupError", "Url", "Verdict", "WaitFor", "Webhook", "__version__",
+    "context", "decimal", "load", "number", "text", "timestamp",
 ]  # fmt: skip
 
 

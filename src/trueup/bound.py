@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.engine.comparing import Progress
@@ -18,6 +19,8 @@ from trueup.engine.review import Review
 from trueup.engine.run import Reconciliation
 from trueup.engine.seeing import PATIENCE_US
 from trueup.engine.story import explain, status
+from trueup.engine.tally import observed
+from trueup.engine.trends import Trend, trend_of
 from trueup.engine.worker import Ends
 from trueup.errors import ConfigError
 from trueup.integrations.ping import NoPings
@@ -98,7 +101,9 @@ class BoundPair:
         """
         rows = [values] if isinstance(values, Mapping) else list(values)
         changes = [self.records.change_of(row, deleted=deleted, origin=Origin.EVENT) for row in rows]
-        outcomes = self._project.ledger.offer(changes, connection=connection)
+        with self._project.tracing.span("offer", self.name) as trace:
+            traced = changes if trace is None else [replace(change, trace=trace) for change in changes]
+            outcomes = self._project.ledger.offer(traced, connection=connection)
         if connection is None:  # else the caller may still hold what a note would wait for
             self._project.hear([self.name])
         return outcomes
@@ -155,13 +160,17 @@ class BoundPair:
         worker = project.worker([self.name])
 
         def perform(began: Callable[[Run], None]) -> Report:
-            return Reconciliation(
+            run = Reconciliation(
                 self.records, project.ledger, project.archive, project.clock, worker, options, project.chance(),
                 progress, runs=nowhere() if options.dry_run else None, stop=stop, began=began,
-            ).perform()  # fmt: skip
+            )  # fmt: skip
+            return observed(project.observer, run)
 
         told = NoPings() if options.dry_run or options.adopt else project.pings_of(self.pair)
-        return pinged(told, perform)
+        try:
+            return pinged(told, perform)
+        finally:
+            project.recorded()
 
     def perform(self, key: str) -> Ends:
         """Works the one record with this key text now, if it is wanted and nobody else works on it."""
@@ -220,6 +229,7 @@ class BoundPair:
             case, choice_named(choice), person=person, reason=reason, shown=shown, values=values, until_us=until_us
         )
         found = self._project.archive.case(case)
+        self._project.recorded()
         if decision.state is DecisionState.DONE and found is not None:
             self.work([found.key] if found.is_record else None)
         return decision
@@ -245,6 +255,10 @@ class BoundPair:
     def status(self) -> Status:
         """How the pair is, from the state store alone."""
         return status(self.records, self._project.ledger, self._project.archive, self._project.budgets)
+
+    def trend(self) -> Trend:
+        """How much drifted over time, by cause and field, from the state store alone."""
+        return trend_of(self._project.archive, self.name, self._project.ledger.now_us())
 
     def explain(self, key: str) -> Story:
         """The story of the record with this key text, and both sides as they are now."""

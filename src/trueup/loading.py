@@ -14,11 +14,12 @@ from trueup.errors import ConfigError
 from trueup.events.webhook import Source
 from trueup.integrations.targets import Apprise, Webhook
 from trueup.integrations.url import Url
-from trueup.ports import Side, Target
+from trueup.ports import AnchorPlace, Side, Target
 from trueup.project import Project
 
 if TYPE_CHECKING:
     from trueup.config import (
+        AnchorOptions,
         ApiOptions,
         FileOptions,
         FunctionOptions,
@@ -56,8 +57,9 @@ def from_config(config: ProjectConfig) -> Project:
         threads=config.threads,
         runs_at_once=config.runs_at_once,
         memory_mb=config.memory_mb,
+        metrics=config.metrics,
         health=None if config.health is None else config.health.model_dump(exclude_none=True),
-        retention=None if config.retention is None else config.retention.model_dump(),
+        retention=None if config.retention is None else config.retention.model_dump(exclude_none=True),
     )
     systems = {name: project.system(name, **options.declaration()) for name, options in config.system.items()}
     for name, options in config.pair.items():
@@ -69,6 +71,9 @@ def from_config(config: ProjectConfig) -> Project:
         project.alerts(**config.alerts.declaration())
         for name, target in config.alerts.target.items():
             project.alert(name, _target(target), least=target.least)
+    if config.evidence is not None:
+        for name, anchor in config.evidence.anchor.items():
+            project.anchor(name, _anchor(anchor, config.evidence.name, config.folder), every=anchor.every)
     for name, source in config.source.items():
         route = None if source.route is None else _function(source.route, config.folder)
         project.sources[name] = Source.from_options(name, source.declaration(), route)
@@ -91,6 +96,22 @@ def _target(options: TargetOptions) -> Target:
     if options.url is None:
         return Apprise(options.apprise)
     return Webhook(options.url, options.secrets, options.timeout_s, options.headers)
+
+
+def _anchor(options: AnchorOptions, project: str, folder: Path) -> AnchorPlace:
+    if options.bucket is not None:
+        from trueup.integrations.bucket import AnchorBucket  # noqa: PLC0415  loaded when used
+
+        names = {"bucket", "prefix", "keep", "mode", "endpoint", "region", "key", "secret"}
+        return AnchorBucket(**options.model_dump(include=names))
+    from trueup.integrations.anchors import AnchorFile, AnchorMail, AnchorWebhook  # noqa: PLC0415
+
+    if options.file is not None:
+        return AnchorFile(folder / options.file)
+    wait = {} if options.timeout_s is None else {"timeout_s": options.timeout_s}
+    if options.url is not None:
+        return AnchorWebhook(Webhook(options.url, options.secrets, headers=options.headers, **wait), project)
+    return AnchorMail(options.smtp or "", options.mail, options.sender or "", **wait, project=project)
 
 
 def _about(pair: str, error: ConfigError) -> ConfigError:

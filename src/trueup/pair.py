@@ -19,6 +19,8 @@ from trueup.model.record import EXACT, Rule
 from trueup.model.schedule import CHANGED, COMPARE, SWEEP, Schedule, schedules
 from trueup.model.thresholds import DEFAULT as USUAL
 from trueup.model.thresholds import Thresholds, thresholds
+from trueup.model.trend import DEFAULT as RECURS
+from trueup.model.trend import DefectRule, defect_rule
 from trueup.model.window import Windows, windows_of
 from trueup.ports import MarkableSide, Side, WindowedSide, WritableSide, provides
 
@@ -99,8 +101,8 @@ class Pair:
     the store; None for any number. two_person: decisions about its cases act only once a second person agrees.
     windows: how its time is cut; then windows are compared, not everything.
     totals: amounts that evidence adds up at both sides, each with the field of its currency, or None. redact: fields
-    whose values never stand in evidence. health: from when something is a condition. ping: address of an outside
-    watcher that is told how runs go; it may hold a token.
+    whose values never stand in evidence. health: from when something is a condition. defects: when drift that recurs
+    is a defect upstream. ping: address of an outside watcher that is told how runs go; it may hold a token.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Pair:
     totals: Mapping[str, str | None] = field(default_factory=dict)
     redact: tuple[str, ...] = ()
     health: Thresholds = USUAL
+    defects: DefectRule = RECURS
     ping: str | None = field(default=None, repr=False)
 
     @property
@@ -197,10 +200,11 @@ def declare(
     totals: Sequence[str] | Mapping[str, str] = (),
     redact: Sequence[str] = (),
     health: Mapping[str, Any] | None = None,
+    defect_after: int = 3,
+    defect_share: float = 0.001,
     ping: str | None = None,
 ) -> Pair:
     """A checked Pair; ConfigError says which declaration is wrong and what would be right."""
-    _check_name(name)
     _check_sides(name, authority, replica, unsynced, mark)
     _check_owners(name, fields or (), replica_owns, fill)
     _check_numbers(name, jitter, tries, concurrency)
@@ -227,9 +231,7 @@ def declare(
         overlap_versions=overlap_versions,
         tries_max=tries,
         lease_us=duration_us(lease, f"pair {name}: lease"),
-        schedules=schedules(
-            name, replica, {SWEEP: sweep, COMPARE: compare, CHANGED: compare_changed}, zone, start_jitter, blackout
-        ),
+        schedules=_schedules(name, replica, (sweep, compare, compare_changed), zone, start_jitter, blackout),
         system=system or getattr(replica, "system", None) or System(name),
         concurrency=concurrency,
         after=_after(after),
@@ -238,6 +240,7 @@ def declare(
         totals=dict(totals) if isinstance(totals, Mapping) else dict.fromkeys(totals),
         redact=tuple(redact),
         health=thresholds(health, f"pair {name}"),
+        defects=defect_rule(name, defect_after, defect_share),
         ping=ping,
     )
 
@@ -249,6 +252,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_sides(name: str, authority: Side, replica: Side | None, unsynced: str | None, mark: str | None) -> None:
+    _check_name(name)
     if not authority.key:
         raise ConfigError(f"pair {name}: the authority declares no key.", hint='Give its key, such as key="id".')
     if (unsynced is None) != (mark is None):
@@ -260,6 +264,19 @@ def _check_sides(name: str, authority: Side, replica: Side | None, unsynced: str
             f"pair {name}: the keys have {len(authority.key)} and {len(replica.key)} columns.",
             hint="Declare both keys with the same columns in the same order.",
         )
+
+
+def _schedules(
+    name: str,
+    replica: Side | None,
+    due: tuple[str | float | None, str | float | None, str | float | None],
+    zone: str,
+    start_jitter: str | float | None,
+    blackout: Sequence[str] | str,
+) -> Mapping[str, Schedule]:
+    return schedules(
+        name, replica, dict(zip((SWEEP, COMPARE, CHANGED), due, strict=True)), zone, start_jitter, blackout
+    )
 
 
 def _windows(name: str, declared: Mapping[str, Any], authority: Side, replica: Side | None) -> Windows:

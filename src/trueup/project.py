@@ -14,14 +14,17 @@ from typing import Any, Self, TypeVar
 
 from trueup.bound import BoundPair
 from trueup.engine.alerts import Addressee, Alerting, AlertPlan, Look, alert_plan
+from trueup.engine.anchoring import Anchoring, Placed
 from trueup.engine.clock import SystemClock
 from trueup.engine.comparing import Lending
 from trueup.engine.gate import bind_gates
 from trueup.engine.health import by_severity, conditions_of_store
 from trueup.engine.keeping import Keeping
+from trueup.engine.measure import OFF, Values, measured, naming_of
 from trueup.engine.order import order_of
 from trueup.engine.presence import Heart
 from trueup.engine.scheduler import Scheduler
+from trueup.engine.tally import Tally
 from trueup.engine.worker import Worker
 from trueup.environment import expand, process_name
 from trueup.errors import ConfigError, StateError, TrueupError
@@ -30,12 +33,14 @@ from trueup.integrations.ping import NoPings, PairPings, Pinger
 from trueup.model.budget import System, declare_system
 from trueup.model.case import ANY_CASE, Case, CaseFilter
 from trueup.model.condition import STATE, WORKERS, Condition, Severity
+from trueup.model.duration import duration_us
 from trueup.model.names import hint_for, selected
 from trueup.model.presence import Presence
 from trueup.model.retention import retention as declare_retention
 from trueup.model.thresholds import thresholds
 from trueup.pair import Pair, declare
-from trueup.ports import Archive, Budgets, Clock, Ledger, Pings, Target
+from trueup.ports import AnchorPlace, Archive, Budgets, Clock, Ledger, Pings, Target
+from trueup.ports.watching import NOBODY, UNTRACED, Observer, Tracing
 from trueup.stores import back_up, open_store, restore, vacuum
 
 # How exactly it is known when the last event of a pair came.
@@ -49,7 +54,8 @@ class Project:
 
     state: `sqlite:///trueup.db` by default. seed: of jitter; random where None. memory_mb: for comparisons. health:
     from when something is a condition, where a pair does not say otherwise. retention: how long what nothing depends
-    on is kept: `history`, `plans` and `letters`, each 90 days by default.
+    on is kept: `history`, `plans` and `letters`, each 90 days by default. metrics: `pairs`, `definitions` (their
+    clients summed up), or `off`.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Project:
         memory_mb: int = 512,
         health: Mapping[str, Any] | None = None,
         retention: Mapping[str, str | float] | None = None,
+        metrics: str = "pairs",
     ) -> None:
         self.state = expand(state, "state")
         self.clock: Clock = clock or SystemClock()
@@ -77,7 +84,13 @@ class Project:
         self._usual = thresholds(self._health, "the project")
         self._retention = declare_retention(retention or {})
         self.alert_plan = AlertPlan()
+        self._naming = naming_of(metrics)
+        self._tally = None if metrics == OFF else Tally(lambda: self.archive, self.clock)
+        self.observer: Observer = self._tally or NOBODY
+        self.tracing: Tracing = UNTRACED
         self._pinger: Pinger | None = None
+        self._places: dict[str, Placed] = {}
+        self._anchoring: Anchoring | None = None
         self._heard_us: dict[str, int] = {}
 
     @property
@@ -151,7 +164,7 @@ class Project:
 
     def _open(self) -> tuple[Ledger, Archive, Budgets]:
         if self._store is None:
-            self._store = open_store(self.state, self._store_clock)
+            self._store = open_store(self.state, self._store_clock, self.observer)
         return self._store
 
     def worker(self, pairs: Sequence[str] | None = None, *, threads: int | None = None) -> Worker:
@@ -176,6 +189,7 @@ class Project:
             threads=threads,
             order=order,
             heart=Heart(self.archive, self.clock, presence),
+            tracing=self.tracing,
             lend=Lending(
                 {bound.name: bound.records for bound in chosen if bound.pair.replica is not None},
                 self.ledger,
@@ -201,6 +215,31 @@ class Project:
 
     # ── watchfulness ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def counts(self) -> bool:
+        """Whether what happens is counted, for `/metrics`."""
+        return self._tally is not None
+
+    def measures(self) -> Values:
+        """Every metric's numbers, from the state store alone; see docs/reference/metrics.md. Raises StateError."""
+        if self._tally is not None:
+            self._tally.flush()
+        statuses = [bound.status() for bound in self._pairs.values()]
+        found = [each for status in statuses for each in status.conditions]
+        conditions = by_severity([*found, *self.conditions_of_store()])
+        letters = {name: self.archive.count_letters(name) for name in self.sources}
+        now_us = self.ledger.now_us()
+        return measured(statuses, conditions, self.workers(), letters, self.archive.tallies(), now_us, self._naming)
+
+    def trace(self, provider: Any = None) -> None:
+        """Has OpenTelemetry trace what requests lead to, until their records are written; see docs/how-to/traces.md.
+
+        provider: a TracerProvider, by default the global one. ConfigError where OpenTelemetry is not installed.
+        """
+        from trueup.integrations.otel import OpenTelemetry  # noqa: PLC0415  an extra
+
+        self.tracing = OpenTelemetry(provider)
+
     def conditions(self) -> list[Condition]:
         """What is wrong now, the worst first; from the state store alone: no side is asked."""
         found = [each for bound in self._pairs.values() for each in bound.status().conditions]
@@ -209,7 +248,8 @@ class Project:
     def conditions_of_store(self) -> list[Condition]:
         """Those of them that are about no pair and no system."""
         now_us, host_us = self.ledger.now_us(), self.clock.now_us()
-        return conditions_of_store(self._usual, self.workers(), now_us, host_us)
+        anchored = self.archive.anchored(list(self._places)).values() if self._places else ()
+        return conditions_of_store(self._usual, self.workers(), now_us, host_us, [*anchored])
 
     def alerts(self, **options: Any) -> None:
         """Says how people are told of conditions; options: `trueup.engine.alerts.alert_plan`."""
@@ -235,6 +275,30 @@ class Project:
             owner=process_name(),
             chance=self.chance(),
         )
+
+    def anchor(self, name: str, place: AnchorPlace, *, every: str | float = 0) -> None:
+        """Declares a place that is given an anchor whenever something was put on record. every: least time between."""
+        if name in self._places:
+            raise ConfigError(f"there are two places of anchors {name}.", hint="Give each place its own name.")
+        self._places[name] = Placed(place, duration_us(every, f"anchors for {name}: every"))
+
+    @property
+    def anchors(self) -> Mapping[str, AnchorPlace]:
+        """The declared places of anchors, by name."""
+        return {name: each.place for name, each in self._places.items()}
+
+    def anchoring(self) -> Anchoring:
+        """Gives the declared places what they lack: `wake()` soon, `serve(stop)` always, `send()` now."""
+        if self._anchoring is None:
+            self._anchoring = Anchoring(
+                self.ledger, self.archive, self.clock, self._places, owner=process_name(), chance=self.chance()
+            )
+        return self._anchoring
+
+    def recorded(self) -> None:
+        """Something was put on record: declared places of anchors hear of it, without delay for anybody."""
+        if self._places:
+            self.anchoring().wake()
 
     def _look(self) -> Look:
         return Look(self.conditions(), {*self._pairs, *self.systems(), WORKERS, STATE})
@@ -294,7 +358,12 @@ class Project:
         if self._pinger is not None:
             self._pinger.close()
             self._pinger = None
+        if self._anchoring is not None:
+            self._anchoring.close()
+            self._anchoring = None
         if self._store is not None:
+            if self._tally is not None:
+                self._tally.close()
             self._store[0].close()
             self._store[1].close()
             self._store = None

@@ -11,7 +11,7 @@ import pytest
 TABLES = (
     "row", "pair", "history", "run", "slot", "piece", "suspect", "item", "cursor", "case", "delivery", "letter",
     "system", "worker", "comment", "decision", "acceptance", "schedule", "seal",
-    "evidence", "chain", "telling", "pulse",
+    "evidence", "chain", "telling", "pulse", "trend", "streak", "tally", "anchored", "secret",
 )  # fmt: skip
 SCHEMA = 'state of % "Zoë" \'n co'
 

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from sql_tables import Tables
-from trueup.compare import hashed, keyhash, segments
+from trueup.compare import hashed, keyhash, sampled, segments, sketch
 from trueup.compare.choose import compare
 from trueup.compare.keyhash import ranges
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Counts
 from trueup.errors import SideError
 from trueup.sides.sql import Sql
+from trueup.sides.sql.snapshot import SqlSnapshot
 
 ROWS = 3_000
 COLUMNS = "id bigint PRIMARY KEY, name varchar(40), amount decimal(12,2)"
@@ -149,6 +150,32 @@ def test_a_sketch_that_is_too_small_is_left_for_segments(on_postgres: Tables, mo
     with compare(left, right, planned(left, right), strategy="sketch") as found:
         assert (found.strategy, found.counts.differ) == ("segments", 1000)
         assert "decode" in found.reason
+
+
+@pytest.mark.postgres
+def test_a_slow_link_gets_a_sketch(on_postgres: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given one record in a hundred that differs and a link of 1 MB a second, I expect a sketch, and why; else keys."""
+    left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
+    monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
+    for speed, strategy in ((1e6, "sketch"), (1e9, "keyhash"), (None, "keyhash")):
+        monkeypatch.setattr(SqlSnapshot, "pace", lambda _, speed=speed: speed)
+        with compare(left, right, planned(left, right)) as found:
+            assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+            assert ("in 1.0% of their records; the slower link brings 1.0 MB" in found.reason) == (speed == 1e6)
+
+
+@pytest.mark.postgres
+def test_differences_that_cluster_where_nobody_sampled_are_found(
+    on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a sketch that was made for too few, I expect key and hash of every record instead."""
+    left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
+    monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
+    monkeypatch.setattr(SqlSnapshot, "pace", lambda _: 1e6)
+    monkeypatch.setattr(sampled.Sample, "expected", lambda *_: 1)
+    monkeypatch.setattr(sketch, "_CELLS_MIN", 8)
+    with compare(left, right, planned(left, right)) as found:
+        assert (found.strategy, found.counts.differ) == ("keyhash", ROWS // 100)
 
 
 @pytest.mark.postgres

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
+from trueup.cli.evidence_text import assurance
 from trueup.engine.account import all_entries, prove
 from trueup.model.evidence import GENESIS, RUN, Entry, Fact, Head, append, canonical
 from trueup.ports import Archive
@@ -79,19 +81,19 @@ def test_what_nobody_touched_is_intact(store):
     assert (proof.holds, proof.chain.entries, proof.chain.anchored) == (True, 5, 3)
 
 
-def test_every_flipped_byte_of_every_column_shows(store):
-    """Given each character of each column of two entries flipped in turn, I expect a finding each time."""
+@pytest.mark.parametrize("column", TEXTS)
+def test_every_flipped_byte_of_every_row_shows(store, column):
+    """Given a bit of each character of this column of every entry flipped in turn, I expect a finding each time."""
     flips = 0
-    for entry in (store.entries[1], store.entries[-1]):
-        for column in TEXTS:
-            text = held(entry, column)
-            for place in range(len(text)):
-                flipped = chr(ord(text[place]) ^ 1)
-                store.set(entry, column, text[:place] + flipped + text[place + 1 :])
-                assert store.wrongs() & {(entry.number, "altered"), (entry.number + 1, "unlinked")}, (column, place)
-                flips += 1
-            store.set(entry, column, text)
-    assert flips > 300
+    for entry in store.entries:
+        text = held(entry, column)
+        for place, character in enumerate(text):
+            flipped = chr(ord(character) ^ (1 << (flips % 7)) or 1)
+            store.set(entry, column, text[:place] + flipped + text[place + 1 :])
+            assert store.wrongs() & {(entry.number, "altered"), (entry.number + 1, "unlinked")}, place
+            flips += 1
+        store.set(entry, column, text)
+    assert flips == sum(len(held(entry, column)) for entry in store.entries) >= 10
     assert store.wrongs() == set()
 
 
@@ -130,7 +132,17 @@ def test_a_removed_end_with_the_note_of_it_shows_only_by_an_anchor(store):
     assert store.wrongs(store.entries[3].head) == {(4, "rewritten")}
 
 
-def test_rows_that_changed_places_show(store):
+@pytest.mark.parametrize(("first", "second"), [*itertools.combinations(range(5), 2)])
+def test_any_two_rows_that_changed_places_show(store, first, second):
+    """Given two whole entries of which each stands where the other was, I expect both to show."""
+    one, other = store.entries[first], store.entries[second]
+    store.sql("DELETE FROM trueup_evidence WHERE number IN (?, ?)", one.number, other.number)
+    for entry, number in ((one, other.number), (other, one.number)):
+        store.insert(Entry(number, entry.fact, entry.at_us, entry.previous, entry.digest))
+    assert {(one.number, "altered"), (other.number, "altered")} <= store.wrongs()
+
+
+def test_columns_that_changed_places_show(store):
     """Given two entries that exchange their numbers, with or without all the rest, I expect both to show."""
     second, fourth = store.entries[1], store.entries[3]
     for one, other in ((second, fourth), (fourth, second)):
@@ -159,10 +171,13 @@ def test_a_fork_shows(store):
     assert store.wrongs(store.entries[2].head) == {(4, "unlinked"), (3, "rewritten")}
 
 
-def test_a_chain_written_anew_as_a_whole_shows_only_by_an_anchor(store):
-    head = Head()
-    store.sql("DELETE FROM trueup_evidence")
-    for entry in store.entries:
+@pytest.mark.parametrize("kept", range(5))
+def test_a_chain_written_anew_from_any_entry_on_shows_only_by_an_anchor(store, kept):
+    """Given all entries behind the first ones written anew, consistently, I expect nothing to show without an anchor,
+    which is said; an anchor from there on tells, and one from before does not."""
+    head = store.entries[kept - 1].head if kept else Head()
+    store.sql("DELETE FROM trueup_evidence WHERE number > ?", kept)
+    for entry in store.entries[kept:]:
         body = entry.fact.body.replace("Zo", "Jo")
         anew = append(head, Fact(entry.fact.kind, entry.fact.pair, entry.fact.about, body), entry.at_us)
         store.insert(anew)
@@ -170,8 +185,69 @@ def test_a_chain_written_anew_as_a_whole_shows_only_by_an_anchor(store):
     store.sql("UPDATE trueup_chain SET digest = ?", head.digest)
     proof = prove(store.archive)
     assert (proof.holds, proof.chain.anchored) == (True, 0)
-    assert store.wrongs(store.entries[4].head) == {(5, "rewritten")}
-    assert store.wrongs(store.entries[0].head) == {(1, "rewritten")}
+    assert "No anchor was given: whoever can write the whole store" in assurance(proof)
+    for entry in store.entries:
+        expected = {(entry.number, "rewritten")} if entry.number > kept else set()
+        assert store.wrongs(entry.head) == expected
+
+
+# ── what was cut ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def shortened(store):
+    """The same store without its first two entries; one more stands for them."""
+    standing = store.archive.cut_evidence(store.entries[2].at_us)
+    store.old, store.entries = store.entries[:2], store.archive.entries()
+    assert [each.number for each in store.entries] == [3, 4, 5, 6]
+    assert store.entries[-1] == standing
+    return store
+
+
+def test_what_was_cut_by_the_program_is_intact(shortened):
+    proof = prove(shortened.archive, [shortened.old[0].head, shortened.entries[1].head])
+    assert (proof.holds, proof.chain.entries, proof.chain.anchored) == (True, 4, 4)
+    assert "Entries 1 to 2, of " in assurance(proof)
+    assert "; entry 6 stands for them." in assurance(proof)
+
+
+def test_every_flipped_byte_of_what_stands_for_others_shows(shortened):
+    standing = shortened.entries[-1]
+    for column in TEXTS:
+        text = held(standing, column)
+        for place, character in enumerate(text):
+            shortened.set(standing, column, text[:place] + chr(ord(character) ^ 1) + text[place + 1 :])
+            assert (standing.number, "altered") in shortened.wrongs(), (column, place)
+        shortened.set(standing, column, text)
+    assert shortened.wrongs() == set()
+
+
+def test_an_entry_removed_behind_the_cut_shows(shortened):
+    for entry in shortened.entries:
+        shortened.sql("DELETE FROM trueup_evidence WHERE number = ?", entry.number)
+        assert any(wrong == "missing" for _, wrong in shortened.wrongs()), entry.number
+        shortened.put_back()
+    assert shortened.wrongs() == set()
+
+
+def test_what_was_cut_and_is_there_again_shows(shortened):
+    shortened.insert(shortened.old[1])
+    assert (2, "disordered") in shortened.wrongs()
+
+
+def test_another_entry_behind_the_cut_shows(shortened):
+    """Given the first entry that is left written behind another one, I expect it to show, with or without anchors."""
+    third = shortened.entries[0]
+    anew = append(Head(2, "0" * 64), third.fact, third.at_us)
+    shortened.sql("DELETE FROM trueup_evidence WHERE number = 3")
+    shortened.insert(anew)
+    assert {(3, "unlinked"), (4, "unlinked")} <= shortened.wrongs()
+    assert {(2, "rewritten"), (3, "rewritten")} <= shortened.wrongs(shortened.old[1].head, third.head)
+
+
+def test_a_cut_that_nothing_stands_for_shows(store):
+    store.sql("DELETE FROM trueup_evidence WHERE number < 3")
+    assert store.wrongs() == {(3, "missing")}
 
 
 @pytest.mark.parametrize("change", ["digest = 'x'", "number = 2", "number = 9"])

@@ -28,7 +28,7 @@ def test_help_shows_the_daily_commands_first(capsys):
     """Given --help, I expect the commands of every day first, the others under More."""
     assert main(["--help"], standalone=False) == 0
 
-    daily, more = capsys.readouterr().out.split(" More ")
+    daily, more = capsys.readouterr().out.split("\nMore:\n")
     assert all(name in daily for name in ("diff", "init", "adopt", "run", "status", "explain"))
     assert all(name in more for name in ("retry", "doctor", "demo"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,45 @@ def test_no_redacted_value_and_no_secret_stands_in_any_of_it(books: Trueup) -> N
     written = "".join(Path(name).read_text("utf-8") for name in ("chain.jsonl", "page.html"))
     assert "canary" not in (printed + written).lower()
     assert "redacted" in written
+
+
+def test_likely_values_can_not_be_tried_out(books: Trueup, tmp_path: Path) -> None:
+    """Given the same two tables in a second store, I expect all hashes over a redacted field to be others there.
+
+    Somebody who reads evidence, and tries all likely values, lacks the key in which both stores differ.
+    """
+    books("evidence", "export", "--to", "first.jsonl")
+    for name in ("trueup.db", "trueup.db-wal", "trueup.db-shm"):
+        Path(name).unlink(missing_ok=True)
+    books("adopt", "payments")
+    case = json.loads(books("review", "list", "payments", "--key", "3", "--json")[1])["cases"][0]
+    for who in ("ann", "bob"):
+        reason = ("--reason", "agreed <b>by</b> phone", "--by", who)
+        books("review", "decide", str(case["number"]), "accept", "--until", "2099-12-31", *reason)
+    books("evidence", "export", "--to", "second.jsonl")
+    first, second = (
+        [json.loads(json.loads(line)["body"]) for line in Path(name).read_text("utf-8").splitlines()]
+        for name in ("first.jsonl", "second.jsonl")
+    )
+    one, other = (dict(hashes(bodies[:2])) for bodies in (first, second))
+    assert one.keys() == other.keys()
+    assert len(one) > 12
+    same = {name for name in one if one[name] == other[name]}
+    assert {name for name in same if ".inputs." not in name} == {".0.rules.digest"}
+    assert "redaction_key" not in Path("first.jsonl").read_text("utf-8")
+
+
+def hashes(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    """Every digest in a body, by its place."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                yield from hashes(each, f"{where}.{name}")
+        case list():
+            for at, each in enumerate(value):
+                yield from hashes(each, f"{where}.{at}")
+        case str() if re.fullmatch(r"[0-9a-f]{8,}|\d{30,}", value):
+            yield where, value
 
 
 # ── verify, anchor ───────────────────────────────────────────────────────────────────────────────────
@@ -227,7 +266,7 @@ def test_the_page_answers_what_an_auditor_asks(books: Trueup) -> None:
     text = " ".join(tags.text.split())
     for answer in (
         "Nothing was altered or removed", "Up to entry 3 it is the chain that was anchored",  # was anything altered?
-        "Still open, by what is on record: 2",  # what is open?
+        "Is anything still open? Yes, by what is on record: 2",  # what is open?
         "ledger.csv", "provider.csv", "amount (decimal)", "redact",  # by which rules, what was compared?
         "the sides differ, and were never seen to agree",  # what differed?
         "amount: 3.5", "amount: 4", "amount EUR",
@@ -249,7 +288,10 @@ def test_the_page_needs_nothing_and_runs_nothing(books: Trueup) -> None:
 
 
 def test_the_page_is_of_some_pairs_and_of_a_time(books: Trueup) -> None:
-    assert "No run ended in this period" in books("evidence", "export", "--format", "html", "--until", "2020-01-01")[1]
+    assert (
+        "No comparison ended in this period"
+        in books("evidence", "export", "--format", "html", "--until", "2020-01-01")[1]
+    )
     assert "Run 2," in books("evidence", "export", "payments", "--format", "html", "--since", "2020-01-01")[1]
     assert books("evidence", "export", "payments")[0] == 2
     assert books("evidence", "export", "--format", "html", "--since", "soon")[0] == 2
@@ -282,7 +324,7 @@ def test_a_repair_shows_what_it_overwrote_and_that_it_held(tmp_path: Path) -> No
     (run,) = [each for each in account(pair).runs if each.items]
     ((item, outcome),) = run.items
     assert (item["drift"], item["state"], item["fields"]) == ("edited", "offered", {"amount": ["3.5", "99"]})
-    assert (outcome.ended, len(account(pair).open)) == ("repaired", 1)
+    assert (outcome.ended, outcome.entry, account(pair).open) == ("repaired", 3, [])
     pair.run()
     assert account(pair).runs[1].items[0][1].ended == "agreed"
     assert account(pair).open == []

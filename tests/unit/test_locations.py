@@ -12,7 +12,7 @@ from trueup.errors import ConfigError
 from trueup.locations import (
     FileLocation,
     TableLocation,
-    absolute_sqlite,
+    absolute_url,
     hide_password,
     open_side,
     parse_location,
@@ -112,9 +112,9 @@ def test_urls_without_password(url):
 
 def test_relative_databases_start_at_a_folder():
     """Given a relative SQLite file, I expect it under the folder; any other URL stays."""
-    assert absolute_sqlite("sqlite:///x.db", Path("/srv")) == "sqlite:////srv/x.db"
-    assert absolute_sqlite("sqlite:////x.db", Path("/srv")) == "sqlite:////x.db"
-    assert absolute_sqlite("mysql://h/x.db", Path("/srv")) == "mysql://h/x.db"
+    assert absolute_url("sqlite:///x.db", Path("/srv")) == "sqlite:////srv/x.db"
+    assert absolute_url("sqlite:////x.db", Path("/srv")) == "sqlite:////x.db"
+    assert absolute_url("mysql://h/x.db", Path("/srv")) == "mysql://h/x.db"
 
 
 def test_options_of_files_do_not_fit_tables():

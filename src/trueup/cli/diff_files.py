@@ -40,17 +40,32 @@ class Written:
 
 
 def asked(
-    output: Sequence[str], script: str | None, streamed: str | None, sides: Sequence[str], *, talks: bool
+    output: Sequence[str],
+    script: str | None,
+    streamed: str | None,
+    sides: Sequence[str],
+    *,
+    talks: bool,
+    page: str | None = None,
+    hidden: Sequence[str] = (),
 ) -> Written:
     """What the options say, checked before anything is read.
 
     streamed: the format of what goes to standard output. sides: what is compared, none of which may be overwritten.
-    talks: standard output is asked for something else as well.
+    talks: standard output is asked for something else as well. page: a file that is written too. hidden: columns whose
+    values must not be shown.
     """
+    if script is not None and hidden:
+        # Statements find and change records by their values.
+        hint = "Leave out one of them."
+        raise ConfigError(f"--emit-sql would write values of {', '.join(hidden)}, which --redact hides.", hint=hint)
+    from trueup.compare.target import check_target  # noqa: PLC0415
+
+    if page is not None:
+        check_target(page, [side.partition("#")[0] for side in sides])
     if not output and script is None and streamed is None:
         return Written()
     from trueup.compare.outputs import format_of  # noqa: PLC0415  loads Arrow
-    from trueup.compare.target import check_target  # noqa: PLC0415
 
     paths = [*output, *([] if script is None else [script])]
     for at, path in enumerate(paths):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trueup.cli.terminal import say
 from trueup.model.record import key_parts
@@ -12,11 +12,16 @@ from trueup.model.record import key_parts
 if TYPE_CHECKING:
     from trueup.cli.question import Answer
     from trueup.compare.analysis.result import Analysis
-    from trueup.compare.result import Difference
+
+
+# One for all: `json.dumps` would build one for each of millions of lines.
+_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def show(answer: Answer, limit: int | None, analysis: Analysis | None = None) -> None:
     """Prints the object; limit: differences listed at most, None for all."""
+    from trueup.compare.outputs import as_document  # noqa: PLC0415  loads Arrow
+
     comparison, counts = answer.comparison, answer.comparison.counts
     say("{")
     say(f' "agree": {_text(answer.agree)},')
@@ -24,7 +29,7 @@ def show(answer: Answer, limit: int | None, analysis: Analysis | None = None) ->
     say(' "differences": [')
     separator = ""
     for difference in comparison.differences(limit):
-        print(f"{separator}  {_text(as_json(difference, answer))}", end="")
+        print(f"{separator}  {_text(as_document(difference, answer.plan))}", end="")
         separator = ",\n"
     say("\n ]," if separator else " ],")
     say(f' "schema": {_text(schema(answer))},')
@@ -36,13 +41,6 @@ def show(answer: Answer, limit: int | None, analysis: Analysis | None = None) ->
 
 
 COUNTS = ("left", "right", "same", "missing", "extra", "differ", "duplicate")
-
-
-def as_json(difference: Difference, answer: Answer) -> dict[str, Any]:
-    """One difference, as a line of `--output FILE.jsonl`."""
-    from trueup.compare.outputs import as_document  # noqa: PLC0415  loads Arrow
-
-    return as_document(difference, answer.plan)
 
 
 def schema(answer: Answer) -> dict[str, Any]:
@@ -66,7 +64,3 @@ def analysis_as_json(analysis: Analysis, answer: Answer) -> dict[str, Any]:
             key = example["key"]
             example["key"] = None if key is None else dict(zip(names, key_parts(key), strict=True))
     return told
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

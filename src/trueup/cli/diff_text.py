@@ -92,7 +92,8 @@ def explanation(answer: Answer) -> Iterator[str]:
     yield f"read     left {left}, right {right}, {answer.seconds:.1f} s"
     for field in (*answer.plan.left.key, *answer.plan.left.fields):
         role = "key" if field in answer.plan.left.key else "field"
-        yield f"{role:<9}{field.name}: {field.kind}{'' if field.native else ', as canonical text'}"
+        how = ", redacted" if field.name in answer.redact else "" if field.native else ", as canonical text"
+        yield f"{role:<9}{field.name}: {field.kind}{how}"
 
 
 def _statements(answer: Answer) -> Iterator[str]:

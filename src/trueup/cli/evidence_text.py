@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.terminal import clock, counted, cut, number, paint, say, value, width
+from trueup.model.moment import moment_text
 
 if TYPE_CHECKING:
     from trueup.engine.account import Proof
     from trueup.engine.replay import Replay
+    from trueup.model.anchor import Anchored
     from trueup.model.evidence import Entry, Head
 
 DIGEST_SHOWN = 16
@@ -37,6 +39,11 @@ def said(entry: Entry) -> str:
     body = entry.fact.read()
     if entry.fact.kind == "run":
         return f"run {body['run']}: {said_of_run(body)}"
+    if entry.fact.kind == "jobs":
+        ends = ", ".join(f"{number(count)} {ended}" for ended, count in sorted(body["ended"].items()))
+        return f"repairs of run {body['run']}: {ends}"
+    if entry.fact.kind == "cut":
+        return f"entries up to {body['last']} were cut, of {clock(body['from_us'])} to {clock(body['to_us'])}"
     of = value(",".join(str(part) for part in body["key"])) if body["fields"] else body["drift"]
     return f"case {body['case']} ({of}): {body['choice']} by {body['person']}, {body['ended']}: {body['reason']}"
 
@@ -74,24 +81,49 @@ def show_proof(proof: Proof) -> None:
     if chain.intact:
         plans = f", {counted(proof.plans, 'plan')} as they were put on record" if proof.plans else ""
         say(f"{paint('intact', 'green')}   {counted(chain.entries, 'entry', 'entries')}, each behind the other{plans}")
+    for each in proof.places:
+        if each.error is not None:
+            say(f"{paint('could not', 'yellow')}  {each.place}: {each.error}")
     say(assurance(proof))
     if not proof.holds:
         say("next: compare with a backup of the state store, and find out who could write to it")
 
 
 def assurance(proof: Proof) -> str:
-    """How far an anchor vouches, in a sentence."""
+    """How far an anchor vouches, and what was cut, in a few sentences."""
     chain = proof.chain
     if not chain.entries:
         return "There is no entry yet."
+    gone = ""
+    if chain.cut is not None:
+        cut = chain.cut
+        gone = (
+            f" Entries 1 to {cut.last.number}, of {_day(cut.from_us)} to {_day(cut.to_us)}, were cut {_day(cut.at_us)} "
+            f"by the declared retention; entry {cut.number} stands for them."
+        )
     if chain.anchored:
         behind = chain.head.number - chain.anchored
         rest = f" The {counted(behind, 'entry', 'entries')} behind it stand for themselves." if behind else ""
-        return f"Up to entry {chain.anchored} it is the chain that was anchored.{rest}"
+        return f"Up to entry {chain.anchored} it is the chain that was anchored.{rest}{gone}"
     return (
         "No anchor was given: whoever can write the whole store could have written the whole chain anew, and this "
-        "would not show. Keep anchors elsewhere: trueup evidence anchor --to FILE"
+        f"would not show. Keep anchors elsewhere: trueup evidence anchor --to FILE{'.' if gone else ''}{gone}"
     )
+
+
+def _day(us: int) -> str:
+    return moment_text(us).partition(" ")[0]
+
+
+def show_given(found: Sequence[Anchored], head: Head) -> None:
+    """Which anchor each place has by now."""
+    for each in found:
+        if each.head == head:
+            say(f"{each.place}: entry {head.number} is anchored")
+        elif each.error:
+            say(f"{paint('waits', 'yellow')}  {each.place}: {each.error}")
+        else:
+            say(f"{paint('waits', 'yellow')}  {each.place}: another process is at it")
 
 
 def show_replay(found: Replay) -> None:
@@ -143,8 +175,16 @@ def proof_json(proof: Proof) -> dict[str, Any]:
         "holds": proof.holds, "entries": chain.entries, "head": head_json(chain.head), "anchored": chain.anchored,
         "findings": [{"entry": each.number, "wrong": each.wrong, "said": each.said} for each in chain.findings],
         "unrecorded": [{"kind": kind, "pair": pair, "about": about} for kind, pair, about in proof.unrecorded],
-        "plans": proof.plans, "assurance": assurance(proof),
+        "plans": proof.plans, "cut": 0 if chain.cut is None else chain.cut.last.number,
+        "places": [{"place": each.place, "anchors": len(each.heads), "error": each.error} for each in proof.places],
+        "assurance": assurance(proof),
     }  # fmt: skip
+
+
+def given_json(found: Sequence[Anchored], head: Head) -> dict[str, Any]:
+    """The head, and which anchor each place has by now, as JSON."""
+    places = [{"place": each.place, **head_json(each.head), "error": each.error or None} for each in found]
+    return head_json(head) | ({"places": places} if places else {})
 
 
 def replay_json(found: Replay) -> dict[str, Any]:

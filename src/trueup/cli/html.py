@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -24,7 +24,7 @@ h3 { font-size: 1.05rem; margin: 1.8rem 0 .4rem; }
 p { margin: .4rem 0; max-width: 60rem; } .quiet { color: var(--quiet); }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
-  overflow-wrap: anywhere; }
+  overflow-wrap: break-word; }
 th { background: var(--shade); font-weight: 600; overflow-wrap: normal; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td.w { white-space: nowrap; } th.side { width: 13rem; }
@@ -32,15 +32,17 @@ code { font: .85em ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; ov
 .box { border: 1px solid var(--line); border-left: 6px solid var(--good); padding: .6rem 1rem; margin: 1.2rem 0;
   background: var(--shade); } .box.bad { border-left-color: var(--bad); }
 .good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
+.box.bad { color: inherit; font-weight: inherit; }
 .bar { display: flex; height: .8rem; min-width: 7rem; background: var(--shade); }
 .bar i { display: block; background: var(--bar); print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .bar i.all { background: var(--all); }
 svg { display: block; width: 100%; max-height: 9rem; background: var(--shade); }
 rect.one { fill: var(--bar); } rect.all { fill: var(--all); }
 pre { overflow-x: auto; white-space: pre-wrap; font: .8rem/1.4 ui-monospace, Menlo, Consolas, monospace; margin: 0; }
-ul { margin: .3rem 0; padding-left: 1.3rem; }
-@media print { body { margin: 0; max-width: none; font-size: 10pt; padding: 0; } h2 { break-before: page; }
-  h2.first { break-before: auto; } tr, .box { break-inside: avoid; } thead { display: table-header-group; } }
+ul { margin: .3rem 0; padding-left: 1.3rem; } td ul { margin: 0; padding-left: 1rem; }
+@media print { html { font-size: 12px; } body { margin: 0; max-width: none; font-size: 1rem; padding: 0; }
+  h2 { break-before: page; } h2.first { break-before: auto; } h3, p { break-after: avoid; }
+  tr, .box { break-inside: avoid; } .box.bad { break-inside: auto; } thead { display: table-header-group; } }
 @page { margin: 15mm; }
 """
 
@@ -72,12 +74,15 @@ def joined(*parts: Part) -> Html:
 
 
 def table(
-    heads: Sequence[str], rows: Sequence[Sequence[Part]], numbers: set[int] | frozenset[int] = frozenset()
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Part]],
+    numbers: Collection[int] = (),
+    whole: Collection[int] = (),
 ) -> Html:
-    """A table. numbers: columns, from 0, that stand to the right."""
+    """A table. numbers: columns, from 0, that stand to the right; whole: those whose cells are one line."""
 
     def style(at: int) -> str | None:
-        return "n" if at in numbers else None
+        return "n" if at in numbers else "w" if at in whole else None
 
     head = tag("tr", *(tag("th", name, class_=style(at)) for at, name in enumerate(heads)))
     body = [tag("tr", *(tag("td", part, class_=style(at)) for at, part in enumerate(row))) for row in rows]

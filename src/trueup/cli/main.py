@@ -30,6 +30,7 @@ from trueup.cli.commands import (
     status,
     worker,
 )
+from trueup.cli.help import Commands
 from trueup.errors import TrueupError
 from trueup.model.outcome import HandlerOutcome
 
@@ -38,7 +39,7 @@ INTERRUPTED: Final = 130
 CLOSED_PIPE: Final = 141
 _PROJECT = "The project: a trueup.toml, or a module that holds a trueup.Project. By default ./trueup.toml."
 
-app = typer.Typer(
+app = Commands(
     name="trueup",
     help="Keep two systems in agreement.",
     context_settings={"help_option_names": ["--help", "-h"]},

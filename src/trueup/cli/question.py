@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trueup.cli.options import BySide
@@ -25,9 +26,10 @@ MANY: Final = frozenset(("null",))
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Two sides as compared.
+    """Two sides as compared, and as they may be shown.
 
-    seconds: from opening them to the last row. left_side, right_side: may be asked for more.
+    seconds: from opening them to the last row. left_side, right_side: may be asked for more. redact: columns whose
+    values are in neither plan nor comparison. found: plan and comparison with these values, for what tells none.
     """
 
     left: Description
@@ -37,17 +39,20 @@ class Answer:
     seconds: float
     left_side: Side | None = None
     right_side: Side | None = None
+    redact: frozenset[str] = frozenset()
+    found: tuple[Comparison, Plan] | None = None
 
     @property
     def agree(self) -> bool:
         """Whether nothing differs: no record, and no column that only one side has."""
         return self.comparison.agree
 
-    def analysis(self, redact: Collection[str] = ()) -> Analysis:
-        """What differs, and probably why. redact: columns whose values must not be shown."""
+    def analysis(self) -> Analysis:
+        """What differs, and probably why."""
         from trueup.compare.analysis import analyse  # noqa: PLC0415  only where it is wanted
 
-        return analyse(self.comparison, self.plan, (self.left, self.right), self.left_side, redact)
+        comparison, plan = self.found or (self.comparison, self.plan)
+        return analyse(comparison, plan, (self.left, self.right), self.left_side, self.redact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,8 @@ class Question:
     """How two locations are to be compared.
 
     Names are those of the left side; rename: the right side's names. where, zone, limits: left's and right's.
-    files: options of files by name. on: the engine that reads and matches both sides.
+    files: options of files by name. on: the engine that reads and matches both sides. redact: columns of either side
+    whose values must not be shown.
     """
 
     key: tuple[str, ...] = ()
@@ -71,6 +77,7 @@ class Question:
     strategy: str | None = None
     memory_mb: int = 512
     on: str | None = None
+    redact: tuple[str, ...] = ()
 
     @contextmanager
     def answer(self, left: str, right: str, *, follow: bool = True) -> Iterator[Answer]:
@@ -81,8 +88,7 @@ class Question:
         started = time.monotonic()
         self._check_files(left, right)
         with ExitStack() as stack:
-            a, described_a = self._open(stack, left, 0)
-            b, described_b = self._open(stack, right, 1)
+            (a, described_a), (b, described_b) = self._opened(stack, left, right)
             key = self.key or self._primary_key(described_a, described_b)
             planned = plan(
                 described_a,
@@ -95,6 +101,7 @@ class Question:
                 rules=self.rules,
                 kinds=self.kinds,
             )
+            hidden = self._hidden(planned, described_a, described_b)
             with progress(shown=follow) as follower:
                 comparison = compare(
                     a,
@@ -105,7 +112,15 @@ class Question:
                     progress=lambda done, total: follower("compare", done, total),
                 )
             stack.enter_context(comparison)
-            yield Answer(described_a, described_b, planned, comparison, time.monotonic() - started, a, b)
+            answer = Answer(described_a, described_b, planned, comparison, time.monotonic() - started, a, b)
+            yield _redacted(answer, hidden) if hidden else answer
+
+    def _hidden(self, planned: Plan, left: Description, right: Description) -> frozenset[str]:
+        if not self.redact:
+            return frozenset()
+        from trueup.compare.redacted import redactions  # noqa: PLC0415  only where it is wanted
+
+        return redactions(self.redact, planned, (left, right))
 
     def _check_files(self, left: str, right: str) -> None:
         """An option for files, said for both sides, is an error where neither is a file; so is one for databases."""
@@ -119,6 +134,12 @@ class Question:
         for name, given in self.files.items():
             if given.left or given.right:
                 raise ConfigError(f"--{name} is an option of files.", hint="Leave it out: both sides are tables.")
+
+    def _opened(self, stack: ExitStack, left: str, right: str) -> list[tuple[Side, Description]]:
+        """Both at once: each waits for its own system."""
+        with ThreadPoolExecutor(2, thread_name_prefix="trueup-open") as pool:
+            opening = [pool.submit(self._open, stack, each, at) for at, each in enumerate((left, right))]
+            return [each.result() for each in opening]
 
     def _open(self, stack: ExitStack, location: str, at: int) -> tuple[Side, Description]:
         if self.on is not None:
@@ -177,3 +198,10 @@ class Question:
 
 def _one(values: tuple[str, ...]) -> str | None:
     return values[0] if values else None
+
+
+def _redacted(answer: Answer, names: frozenset[str]) -> Answer:
+    from trueup.compare.redacted import redacted  # noqa: PLC0415  only where it is wanted
+
+    comparison, plan = redacted(answer.comparison, answer.plan, names)
+    return replace(answer, comparison=comparison, plan=plan, redact=names, found=(answer.comparison, answer.plan))

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from trueup.cli.terminal import clock, counted, cut, number, paint, print_json, say, value, width
+from trueup.cli.trend_text import streak_lines
 from trueup.errors import ConfigError
-from trueup.model.case import HELD, Case
+from trueup.model.case import DEFECT, HELD, Case
 from trueup.model.decision import Choice, DecisionState
 from trueup.model.duration import duration_text
 from trueup.model.plan import ItemState
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trueup.engine.review import Answer, Preview
     from trueup.model.acceptance import Acceptance
     from trueup.model.row import Row
+    from trueup.model.trend import Streak
     from trueup.project import Project
 
 DAY_US: Final = 86_400_000_000
@@ -68,7 +70,7 @@ def show_list(cases: Sequence[Case], ageing: Ageing, parked: Mapping[str, Sequen
     names = max((len(case.pair) for case in cases), default=0)
     for case in cases:
         age = duration_text(ageing.age_us(case))
-        about = ", ".join(case.fields) or case.cause
+        about = case.cause if case.key.startswith(DEFECT) else ", ".join(case.fields) or case.cause
         who = f"{case.assignee}: " if case.assignee else ""
         key = cut(key_shown(case.key), _KEY_MAX)
         say(
@@ -170,6 +172,7 @@ class Document:
             "decisions": [asdict(each) for each in self.decisions],
             "choices": [{"choice": each, "command": self._command(each)} for each in self.choices],
             "held": self._held() if self.case.key == HELD else None,
+            "defect": None if (streak := self._streak()) is None else {**asdict(streak), "share": streak.share},
         }
 
     def show(self) -> None:
@@ -229,7 +232,14 @@ class Document:
             line = f"{mark} {cut(name, size):<{size}}  {one:<{room}}{other}".rstrip()
             yield paint(line, "yellow") if mark == "*" else line
 
+    def _streak(self) -> Streak | None:
+        fields, about = self.case.fields, self.case.key.removeprefix(DEFECT)
+        known = self._archive.streaks(self.case.pair) if self.case.key.startswith(DEFECT) else []
+        return next((each for each in known if (f"{each.cause} {each.field}", (each.field,)) == (about, fields)), None)
+
     def _plan(self) -> Iterator[str]:
+        if self.case.key.startswith(DEFECT) and self.case.closed_us is None:
+            yield from streak_lines(self._streak())
         if self.case.key != HELD:
             return
         for each in self._held():

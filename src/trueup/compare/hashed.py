@@ -6,16 +6,16 @@ At least one side hashes its records where they are. The other one does too, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
-
-import pyarrow as pa
 
 from trueup.compare import sketch
 from trueup.compare.kept import CANONICAL, Kept
 from trueup.compare.keyhash import Hashed, Range, match_ranges, ranges
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
+from trueup.compare.sampled import Sample, pace, sampled
 from trueup.compare.segments import at_once, differing, gate
 from trueup.compare.suspects import Suspects, Told
 from trueup.compare.watched import Traffic, Watched
@@ -27,19 +27,24 @@ from trueup.ports import HashingSide, Side, Snapshot
 _SMALL_ROWS: Final = 20_000
 # What a table is taken for that nobody has counted, such as a view.
 _UNKNOWN_ROWS: Final = 1_000_000
-# Sampled ranges of keys: enough of them to see whether differences lie everywhere or almost nowhere.
-_SAMPLES: Final = 24
-_SAMPLE_ROWS: Final = 512
 # Above this share of segments that differ, adding them up first would cost more than it saves.
 _SHARE_MAX: Final = 0.4
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
+_UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "records are read: both sides are in this process, where that is faster than hashing alike"
 # Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
 _SUSPECTS_MAX: Final = 1_000_000
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
+# A cell is larger than a key and a hash, and decoded by Python.
+_SKETCH_SHARE_MAX: Final = 0.04
+_SKETCH_MAX: Final = 1_000_000
+# Where less arrives in a second, cells of a scan are there before key and hash of every record.
+_SLOW_LINK: Final = 8_000_000
+# Fewer come through a slow link as fast as anybody could measure it.
+_MANY_ROWS: Final = 200_000
 Tell = Callable[[Suspects], Told]
 
 
@@ -74,10 +79,16 @@ def _opened(
 ) -> Hashed | str:
     """Both sides under a function that they share, or why there is none. A side that has none is read and kept."""
     opened: list[Snapshot | None] = [None, None]
+
+    def open_one(at: int) -> None:
+        side, projection = asked[at]
+        if isinstance(side, HashingSide):
+            opened[at] = Watched(side.snapshot(projection), traffic[at])
+
     try:
-        for at, (side, projection) in enumerate(asked):
-            if isinstance(side, HashingSide):
-                opened[at] = Watched(side.snapshot(projection), traffic[at])
+        with ThreadPoolExecutor(2, thread_name_prefix="trueup-open") as pool:
+            for opening in [pool.submit(open_one, at) for at in range(2)]:
+                opening.result()
         functions = [() if each is None else each.functions for each in opened]
         common = [name for name in functions[0] if name in functions[1]]
         if common:
@@ -151,11 +162,26 @@ class _Case:
         if asked == "segments":
             return self._by_segments("asked for", span)
         if asked == "sketch":
-            return self._by_sketch("asked for", span)
-        share = self._sampled(span)
-        if share > _SHARE_MAX:
-            return self._by_keyhash(f"differences lie in {share:.0%} of the ranges that were sampled", span)
-        return self._by_segments(f"differences lie in {share:.0%} of the ranges that were sampled", span)
+            return self._by_sketch("asked for", span, _SKETCH_RECORDS) or self._by_segments(_UNDECODED, span)
+        sample = sampled(self.sides, span, self.rows)
+        where = f"differences lie in {sample.ranges:.0%} of the ranges that were sampled"
+        if sample.ranges <= _SHARE_MAX:
+            return self._by_segments(where, span)
+        return self._over_a_slow_link(sample, where, span) or self._by_keyhash(where, span)
+
+    def _over_a_slow_link(self, sample: Sample, where: str, span: Range) -> tuple[Comparison, str] | None:
+        """By a sketch, where that arrives before key and hash of every record would; None where it would not."""
+        expected = max(sample.expected(self.rows), 1)
+        few = sample.share <= _SKETCH_SHARE_MAX and expected <= _SKETCH_MAX and sample.records > 0
+        if not few or self.rows < _MANY_ROWS or not (self.sides.left.sketches and self.sides.right.sketches):
+            return None
+        speed = pace(self.sides)
+        if speed is None or speed >= _SLOW_LINK:
+            return None
+        reason = (
+            f"{where}, in {sample.share:.1%} of their records; the slower link brings {speed / 1e6:.1f} MB a second"
+        )
+        return self._by_sketch(reason, span, expected)
 
     # ── strategies ───────────────────────────────────────────────────────────────────────────────────
 
@@ -181,10 +207,13 @@ class _Case:
 
         return self._settled("segments", reason, tell), reason
 
-    def _by_sketch(self, reason: str, span: Range) -> tuple[Comparison | None, str]:
-        found = sketch.decoded(self.sides, sketch.sizes_for(_SKETCH_RECORDS))
+    def _by_sketch(self, reason: str, span: Range, expected: int) -> tuple[Comparison, str] | None:
+        """None where it does not decode. expected: differing records, those of both sides counted."""
+        if not (self.sides.left.sketches and self.sides.right.sketches):
+            return None
+        found = sketch.decoded(self.sides, sketch.sizes_for(expected))
         if found is None:
-            return self._by_segments("the sketch does not decode", span)
+            return None
         told, keys = found
 
         def tell(suspects: Suspects) -> Told:
@@ -193,8 +222,9 @@ class _Case:
 
         answer = self._settled("sketch", reason, tell)
         if (answer.counts.left, answer.counts.right) != (told.left, told.right):
+            # It decoded keys that are none.
             answer.close()
-            return self._by_segments("the sketch decoded keys that are none", span)
+            return None
         return answer, reason
 
     def _agreeing(self, told: Told, reason: str, strategy: str = "gate") -> Comparison:
@@ -232,20 +262,3 @@ class _Case:
             return None
         first, last = min(left[0], right[0]), max(left[1], right[1])
         return (first, last) if last - first < 2**62 else None
-
-    def _sampled(self, span: Range) -> float:
-        """The share of small ranges of keys, spread over the span, in which the sides differ."""
-        width = max(1, (span[1] - span[0] + 1) * _SAMPLE_ROWS // max(self.rows, 1))
-        step = max(width, (span[1] - span[0] + 1) // _SAMPLES)
-        starts = range(span[0], span[1] + 1, step)[:_SAMPLES]
-
-        def ask(side: Snapshot) -> list[pa.RecordBatch | None]:
-            end = span[1]
-            return [
-                side.hashes_within(self.sides.function, at, min(at + width - 1, end), 16 * _SAMPLE_ROWS)
-                for at in starts
-            ]
-
-        left, right = at_once(self.sides, ask)
-        pairs = list(zip(left, right, strict=True))
-        return sum(a is None or b is None or not a.equals(b) for a, b in pairs) / max(len(pairs), 1)

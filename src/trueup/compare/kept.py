@@ -36,6 +36,7 @@ class Kept:
     functions: tuple[str, ...] = (CANONICAL,)
     gaps: tuple[str, ...] = ()
     here = True
+    sketches = True
     statements: tuple[str, ...] = ()
 
     def __init__(self, side: Side, asked: Projection, traffic: Traffic, memory_mb: int) -> None:
@@ -98,6 +99,12 @@ class Kept:
         whole = pa.Table.from_batches(batches) if batches else schema.empty_table()
         return pa.RecordBatch.from_arrays([_one(each) for each in whole.columns], names=["k0", "h"])
 
+    def hashes_within_each(
+        self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
+    ) -> list[pa.RecordBatch | None]:
+        """One after the other: they are here."""
+        return [self.hashes_within(function, *each, rows_max) for each in ranges]
+
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
         """One table of cells for each size."""
         tables = [
@@ -109,6 +116,10 @@ class Kept:
         names = ("t", "c", "n", "k", "h", "q")
         empty = pa.schema([(name, pa.int64()) for name in names]).empty_table()
         return pa.Table.from_batches(found).cast(empty.schema) if found else empty
+
+    def pace(self) -> float | None:
+        """Nothing is between."""
+        return None
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """From where they were kept, in the order in which they were read."""

@@ -23,6 +23,8 @@ FormatName = Literal["jsonl", "csv", "parquet"]
 _SUFFIXES: Final[Mapping[str, FormatName]] = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 _PACKED: Final[Mapping[str, Literal["gzip", "zstd"]]] = {".gz": "gzip", ".zst": "zstd"}
 _AT_ONCE: Final = 8_192
+# One for all: `json.dumps` would build one for each of millions of lines.
+_text: Final = json.JSONEncoder(ensure_ascii=False).encode
 # Of Parquet, so much is held back until it is written as one group of rows.
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 32 << 20
@@ -97,7 +99,7 @@ def as_document(difference: Difference, plan: Plan) -> dict[str, Any]:
 
 
 def _line(difference: Difference, plan: Plan) -> bytes:
-    return json.dumps(as_document(difference, plan), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return _text(as_document(difference, plan)).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _chunks(differences: Iterator[Difference]) -> Iterator[list[Difference]]:

@@ -51,7 +51,7 @@ class Watched:
     def __init__(self, snapshot: Snapshot, traffic: Traffic) -> None:
         self._snapshot, self.traffic = snapshot, traffic
         self.functions, self.gaps = snapshot.functions, snapshot.gaps
-        self.unique, self.here = snapshot.unique, snapshot.here
+        self.unique, self.here, self.sketches = snapshot.unique, snapshot.here, snapshot.sketches
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -84,9 +84,21 @@ class Watched:
     def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
         """As the snapshot's; what was too much has crossed all the same."""
         batch = self._snapshot.hashes_within(function, first, last, rows_max)
+        self._ranged(batch, rows_max)
+        return batch
+
+    def hashes_within_each(
+        self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
+    ) -> list[pa.RecordBatch | None]:
+        """As the snapshot's."""
+        batches = self._snapshot.hashes_within_each(function, ranges, rows_max)
+        for batch in batches:
+            self._ranged(batch, rows_max)
+        return batches
+
+    def _ranged(self, batch: pa.RecordBatch | None, rows_max: int) -> None:
         rows = rows_max + 1 if batch is None else batch.num_rows
         self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None else rows)
-        return batch
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
         """As the snapshot's."""
@@ -94,6 +106,10 @@ class Watched:
         if answer is not None:
             self.traffic.add(answer.num_rows, answer.nbytes)
         return answer
+
+    def pace(self) -> float | None:
+        """As the snapshot's."""
+        return self._snapshot.pace()
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """As the snapshot's."""

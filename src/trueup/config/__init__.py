@@ -33,6 +33,7 @@ from trueup.config.options import (
     UrlOptions,
     WindowOptions,
 )
+from trueup.config.proving import AnchorOptions, EvidenceOptions
 from trueup.config.sides import ApiOptions, AuthOptions, FileOptions, TableOptions, Throttling
 from trueup.config.source import FILE_NAME, Place, Source
 from trueup.config.watching import AlertsOptions, HealthOptions, TargetOptions
@@ -42,8 +43,10 @@ from trueup.locations import absolute_url
 __all__ = [
     "FILE_NAME",
     "AlertsOptions",
+    "AnchorOptions",
     "ApiOptions",
     "AuthOptions",
+    "EvidenceOptions",
     "FieldOptions",
     "FileOptions",
     "FunctionOptions",

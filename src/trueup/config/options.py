@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator, model_validator
 
+from trueup.config.proving import EvidenceOptions
 from trueup.config.sides import ApiOptions, FileOptions, SideOptions, TableOptions
 from trueup.config.values import DURATION, Duration, Function, KindText, Names, Options, Zone
 from trueup.config.watching import AlertsOptions, HealthOptions
@@ -170,6 +171,18 @@ class PairOptions(ForEach):
     health: HealthOptions | None = Field(
         None, description="From when something is a condition: `[pair.NAME.health]`. By default as `[health]`."
     )
+    defect_after: int = Field(
+        3,
+        ge=0,
+        description="After so many runs running in which the same field drifts for the same cause, a person "
+        "is asked about a defect upstream; 0 for never.",
+    )
+    defect_share: float = Field(
+        0.001,
+        ge=0,
+        le=1,
+        description="The share of the records compared that must drift for a run to count; and 10 records.",
+    )
     ping: str | None = Field(
         None, description="Address of an outside watcher, such as healthchecks.io, that is told how runs go."
     )
@@ -265,6 +278,11 @@ class RetentionOptions(Options):
     history: Duration = Field("90d", description="What happened to a record; its newest 200 entries at most.")
     plans: Duration = Field("90d", description="The records of a run's plan, once nobody is asked about them.")
     letters: Duration = Field("90d", description="Dead letters, with the bodies that could not be understood.")
+    evidence: Duration | None = Field(
+        None,
+        description="Entries of evidence, such as `10y`; whole months are cut, and an entry stands for them. By "
+        "default they are kept for ever.",
+    )
 
 
 class ProjectConfig(Options):
@@ -276,6 +294,11 @@ class ProjectConfig(Options):
         2, ge=1, description="Runs of different pairs that one scheduler has under way at a time."
     )
     memory_mb: int = Field(512, ge=64, description="Memory that a comparison may use, in MB; beyond it, it spills.")
+    metrics: Literal["pairs", "definitions", "off"] = Field(
+        "pairs",
+        description="What `/metrics` tells apart: every pair, or only definitions, with their clients summed up; `off` "
+        "counts nothing.",
+    )
     pair: dict[str, PairOptions] = Field(description="The pairs by name, each in a table `[pair.NAME]`.")
     system: dict[str, SystemOptions] = Field({}, description="Systems by name, each in a table `[system.NAME]`.")
     source: dict[str, SourceOptions] = Field({}, description="Webhook senders by name, each in `[source.NAME]`.")
@@ -283,6 +306,7 @@ class ProjectConfig(Options):
         None, description="From when something is a condition, where a pair does not say otherwise."
     )
     alerts: AlertsOptions | None = Field(None, description="Who is told of conditions: `[alerts]`.")
+    evidence: EvidenceOptions | None = Field(None, description="Where anchors of evidence are kept: `[evidence]`.")
     retention: RetentionOptions | None = Field(
         None, description="How long what nothing depends on is kept: `[retention]`."
     )

@@ -15,31 +15,31 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, TypeGuard
 
+from trueup.engine.hidden import Hidden, hidden_roots, key_name, keyed, redaction_key
 from trueup.engine.options import RunOptions
 from trueup.engine.records import Records
 from trueup.engine.report import Report
 from trueup.engine.totals import roots_in, totals_in
 from trueup.errors import TrueupError
-from trueup.model.case import Case
+from trueup.model.case import HELD, Case
 from trueup.model.decision import Decision, DecisionState
 from trueup.model.drift import Drift
 from trueup.model.evidence import DECISION, RUN, Fact, canonical
 from trueup.model.plan import PlanItem
-from trueup.model.record import Rule, key_parts
+from trueup.model.record import Rule
 from trueup.model.run import Run
 from trueup.pair import Pair
-from trueup.ports import Side, TraceableSide, provides
+from trueup.ports import Archive, Side, TraceableSide, provides
 
 # Records of a plan that stand in its entry with their values; a digest covers them all.
 ITEMS_MAX: Final = 10_000
-# A longer text is told by its hash.
-CHARACTERS_MAX: Final = 4_000
+# Questions that stand in the entry of a comparison of everything.
+CASES_MAX: Final = 1_000
 INPUTS: Final = "inputs"
 READ: Final = "read"
-_HEX: Final = 32
 # What is declared, but says neither what is compared nor what is done about it; `ping` is an address with a token.
 _OPERATION: Final = frozenset(
-    {"authority", "replica", "schedules", "system", "lease_us", "concurrency", "tries_max", "health", "ping"}
+    {"authority", "replica", "schedules", "system", "lease_us", "concurrency", "tries_max", "health", "defects", "ping"}
 )
 
 
@@ -64,11 +64,12 @@ def note_inputs(memo: dict[str, Any], pair: Pair, options: RunOptions) -> None:
         memo[INPUTS] = inputs_of(pair)
 
 
-def fact_of_run(records: Records, run: Run, report: Report, options: RunOptions) -> Fact:
+def fact_of_run(records: Records, run: Run, report: Report, options: RunOptions, archive: Archive) -> Fact:
     """What is put on record when a run closes."""
-    pair, memo = records.pair, run.memo
-    hidden = Hidden(pair)
+    pair, memo, key = records.pair, run.memo, redaction_key(records.pair, archive)
+    hidden = Hidden(pair, key)
     read = memo.get(READ) or {}
+    roots = hidden_roots(roots_in(read), key)
     windows = [[name, from_us, to_us] for from_us, to_us, name in (memo.get("windows") or {}).get("compare", ())]
     body = {
         "run": run.number, "what": run.what, "started_us": run.started_us, "ended_us": run.ended_us,
@@ -77,12 +78,26 @@ def fact_of_run(records: Records, run: Run, report: Report, options: RunOptions)
         "program": {"name": "trueup", "version": program_version()},
         "rules": rules_of(records), "inputs": memo.get(INPUTS) or {},
         "counts": {name: count for name, count in run.counts.items() if count},
-        "totals": totals_in(read), "roots": roots_in(read),
-        "plan": _plan(report.plan),
+        "totals": totals_in(read), "roots": roots, "redaction": key_name(key),
+        "plan": _plan(report.plan, key),
         "items": [_item(item, hidden) for item in report.plan[:ITEMS_MAX]],
         "items_left_out": max(0, len(report.plan) - ITEMS_MAX),
+        "waiting": _waiting(archive, pair, report.plan, hidden) if roots else [],
     }  # fmt: skip
     return Fact(RUN, pair.name, str(run.number), canonical(body))
+
+
+def _waiting(archive: Archive, pair: Pair, plan: Sequence[PlanItem], hidden: Hidden) -> list[dict[str, Any]]:
+    """Questions that wait for a person beside those about the plan, such as what a worker found."""
+    planned = {item.key for item in plan}
+    return [
+        {
+            "case": case.number, "drift": case.drift, "opened_us": case.opened_us,
+            "key": hidden.key(case.key) if case.is_record else None,
+        }
+        for case in archive.cases(pair.name, limit=CASES_MAX)
+        if case.key not in planned and case.key != HELD
+    ]  # fmt: skip
 
 
 def said_of(error: Exception, pair: Pair) -> str:
@@ -107,8 +122,8 @@ def rules_of(records: Records) -> dict[str, Any]:
     return {"digest": digest, "declared": declared, "compared": compared}
 
 
-def plan_digest(items: Sequence[PlanItem]) -> str:
-    """64 hex digits over all that a plan says of its records, but for what became of them since."""
+def plan_digest(items: Sequence[PlanItem], key: bytes) -> str:
+    """64 hex digits over all that a plan says of its records, but for what became of them since. key: as above."""
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda each: each.key):
         told = [
@@ -117,16 +132,16 @@ def plan_digest(items: Sequence[PlanItem]) -> str:
         ]  # fmt: skip
         framed = canonical({"item": told}).encode()
         digest.update(b"%d:%s" % (len(framed), framed))
-    return digest.hexdigest()
+    return keyed(key, digest.hexdigest())
 
 
-def _plan(items: Sequence[PlanItem]) -> dict[str, Any]:
+def _plan(items: Sequence[PlanItem], key: bytes) -> dict[str, Any]:
     counts = Counter((str(i.drift), str(i.verdict), i.removes, str(i.state)) for i in items)
     by = [
         {"drift": drift, "verdict": verdict, "removes": removes, "state": state, "records": count}
         for (drift, verdict, removes, state), count in sorted(counts.items())
     ]
-    return {"records": len(items), "digest": plan_digest(items), "by": by}
+    return {"records": len(items), "digest": plan_digest(items, key), "by": by}
 
 
 def _item(item: PlanItem, hidden: Hidden) -> dict[str, Any]:
@@ -145,10 +160,16 @@ def _item(item: PlanItem, hidden: Hidden) -> dict[str, Any]:
 
 
 def fact_of_decision(
-    pair: Pair, case: Case, decision: Decision, state: DecisionState, note: str, former: Sequence[Decision]
+    pair: Pair,
+    case: Case,
+    decision: Decision,
+    state: DecisionState,
+    note: str,
+    former: Sequence[Decision],
+    key: bytes,
 ) -> Fact:
-    """What is put on record when a decision has acted. former: those about the same case."""
-    hidden = Hidden(pair)
+    """What is put on record when a decision has acted. former: those about the same case. key: as of runs."""
+    hidden = Hidden(pair, key)
     names = case.fields or sorted({*(case.authority or {}), *(case.replica or {})})
     sides = [side or {} for side in (case.authority, case.replica)]
     proposed = [
@@ -161,8 +182,9 @@ def fact_of_decision(
         "drift": case.drift, "opened_us": case.opened_us, "agreed_us": case.agreed_us,
         "choice": str(decision.choice), "person": decision.person, "reason": decision.reason,
         "decided_us": decision.at_us, "until_us": decision.until_us, "proposed": proposed,
-        "ended": str(state), "note": note, "shown": decision.shown,
-        "authority_digest": case.authority_digest, "replica_digest": case.replica_digest,
+        "ended": str(state), "note": note, "shown": hidden.digest(decision.shown), "redaction": key_name(key),
+        "authority_digest": hidden.digest(case.authority_digest),
+        "replica_digest": hidden.digest(case.replica_digest),
         "authority_has": case.authority is not None, "replica_has": case.replica is not None,
         "fields": {
             name: [hidden.value(case.key, name, side.get(name)) for side in sides] for name in names
@@ -174,38 +196,6 @@ def fact_of_decision(
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Hidden:
-    """Values as they may stand in evidence: those of redacted fields, and long ones, only as hashes."""
-
-    def __init__(self, pair: Pair) -> None:
-        self._pair, self._names = pair, {*pair.redact}
-        self._key = [name in self._names for name in pair.key]
-
-    def value(self, key: str, name: str, text: str | None) -> Any:
-        """A canonical text; null stays null."""
-        if text is None:
-            return None
-        if name in self._names:
-            return {"redacted": self._hash(key, name, text)}
-        if len(text) > CHARACTERS_MAX:
-            return {"long": self._hash("", "", text), "characters": len(text)}
-        return text
-
-    def key(self, key: str) -> list[Any]:
-        """The parts of a key text."""
-        parts = key_parts(key)
-        if not any(self._key):
-            return list(parts)
-        # Not over the key itself, so that records with an equal part can be found.
-        named = zip(self._pair.key, parts, strict=True)
-        return [self.value("", name, part) for name, part in named]
-
-    def _hash(self, key: str, name: str, text: str) -> str:
-        """Another one for equal values of different records, so that who shares a value does not show."""
-        parts = [part.encode("utf-8", "surrogatepass") for part in (self._pair.name, key, name, text)]
-        return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).hexdigest()[:_HEX]
 
 
 def plain(value: Any) -> Any:

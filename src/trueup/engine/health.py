@@ -16,6 +16,7 @@ from trueup.engine.gate import ASKED
 from trueup.engine.report import Status
 from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
+from trueup.model.anchor import Anchored
 from trueup.model.case import HELD, Case
 from trueup.model.condition import STATE, WORKERS, Condition, Severity
 from trueup.model.duration import duration_text
@@ -31,6 +32,7 @@ WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
 COMPARED: Final = 20
 USUAL_MIN: Final = 20
 PINGS_MIN: Final = 3
+ANCHORS_MIN: Final = 3
 ROWS_MIN: Final = 10_000
 _OURS: Final = {name for name, each in vars(errors).items() if isinstance(each, type)}
 
@@ -310,9 +312,18 @@ def _growth(pair: Pair, status: Status, seen: Seen) -> Iterator[Condition]:
         yield Condition("growth", pair.name, WARNING, cause, "trueup doctor")
 
 
-def conditions_of_store(limits: Thresholds, workers: Sequence[Presence], now_us: int, host_us: int) -> list[Condition]:
-    """What is wrong beside any pair. now_us: by the store's clock; host_us: by this host's, at the same time."""
+def conditions_of_store(
+    limits: Thresholds, workers: Sequence[Presence], now_us: int, host_us: int, anchored: Sequence[Anchored] = ()
+) -> list[Condition]:
+    """What is wrong beside any pair. now_us: by the store's clock; host_us: by this host's, at the same time.
+
+    anchored: what the declared places of anchors were given.
+    """
     found = []
+    for each in anchored:
+        if each.tries >= ANCHORS_MIN:
+            cause = f"the last {each.tries:,} anchors for {each.place} did not arrive: {_clean(each.error)}"
+            found.append(Condition("anchors", STATE, WARNING, cause, "trueup evidence anchor"))
     dead = [each for each in workers if each.stays and not each.alive(now_us)]
     lately = sorted(
         (each for each in dead if now_us - each.beat_us <= limits.deaths_within_us), key=lambda each: each.beat_us

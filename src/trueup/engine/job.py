@@ -30,6 +30,7 @@ from trueup.model.record import Found
 from trueup.model.row import Claim, Finish
 from trueup.pair import Handlers
 from trueup.ports import Archive, Budgets, Clock, Ledger, MarkableSide, WritableSide, Write, Written
+from trueup.ports.watching import UNTRACED, Step, Tracing
 
 REFUSALS_MAX = 5
 # What was asked to come again in a minute comes within this share of it later: not all at once.
@@ -74,11 +75,12 @@ class JobBatch:
         chance: random.Random,
         predecessors: Sequence[Predecessor] = (),
         stopping: Callable[[], bool] = lambda: False,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self.records, self.handlers, self.predecessors = records, handlers, predecessors
         self.pair = records.pair
         self.ledger, self.archive, self.budgets, self.clock, self.chance = ledger, archive, budgets, clock, chance
-        self.endings, self._stopping = Endings(self.pair, chance), stopping
+        self.endings, self._stopping, self._tracing = Endings(self.pair, chance), stopping, tracing
         self._troubled: set[str] = set()
 
     def work(self, claims: Sequence[Claim], asked_us: int) -> list[Finish]:
@@ -88,12 +90,13 @@ class JobBatch:
         """
         self.holding = Holding(self.ledger, self.clock, claims, self.pair.lease_us, asked_us)
         stop = self.holding.keep()
-        try:
-            turns = in_turns(self.pair, claims)
-            finishes = [finish for urgent, turn in turns for finish in self._within_budget(urgent, turn)]
-        finally:
-            stop()
-        return self._finish(finishes)
+        with self._span("job", claims):
+            try:
+                turns = in_turns(self.pair, claims)
+                finishes = [finish for urgent, turn in turns for finish in self._within_budget(urgent, turn)]
+            finally:
+                stop()
+            return self._finish(finishes)
 
     def _within_budget(self, urgent: bool, claims: Sequence[Claim]) -> list[Finish]:
         """Works as many as the budget has room for; at a gate nobody waits until the lease is gone."""
@@ -148,8 +151,9 @@ class JobBatch:
 
     def _look(self, claims: Sequence[Claim]) -> list[Job]:
         """Reads the authority where the wish is only a hint."""
-        unsure = [c.change.key for c in claims if c.row.refetch or c.row.verify or c.change.digest is None]
-        seen = self.records.read_authority(unsure)
+        unsure = [c for c in claims if c.row.refetch or c.row.verify or c.change.digest is None]
+        with self._span("read authority", unsure):
+            seen = self.records.read_authority([c.change.key for c in unsure])
         wanted = self._still_unsynced([c.change.key for c in claims if c.row.refetch and c.change.unsynced])
         jobs, vanished = [], False
         for claim in claims:
@@ -169,6 +173,9 @@ class JobBatch:
             check_sight(self.records, self.ledger)
         return jobs
 
+    def _span(self, name: str, claims: Sequence[Claim]) -> Step:
+        return self._tracing.span(name, self.pair.name, [claim.change.trace for claim in claims])
+
     def _wait_for_others(self, jobs: Sequence[Job]) -> None:
         waits = awaited(self.predecessors, self.ledger, [job.state for job in jobs]) if self.predecessors else {}
         for job in jobs:
@@ -176,7 +183,8 @@ class JobBatch:
                 job.ending = self.endings.waits(job.claim, f"waits for {waits[job.key]}", waits[job.key])
 
     def _read_and_judge(self, jobs: Sequence[Job]) -> None:
-        replicas = self.records.read_replica([job.key for job in jobs])
+        with self._span("read replica", [job.claim for job in jobs]):
+            replicas = self.records.read_replica([job.key for job in jobs])
         for job in jobs:
             job.replica = replicas.get(job.key)
             self._judge(job)
@@ -243,7 +251,8 @@ class JobBatch:
         assert isinstance(side, WritableSide)
         writes = [Write(job.key, self._mapped(job), job.expect, job.claim.change.id) for job in jobs]
         try:
-            return list(zip(jobs, side.apply(self.records.replica, writes), strict=True))
+            with self._span("write replica", [job.claim for job in jobs]):
+                return list(zip(jobs, side.apply(self.records.replica, writes), strict=True))
         except Unreachable:
             raise
         except SideError as error:
@@ -282,7 +291,8 @@ class JobBatch:
             waiting = waiting[len(group) :]
             held = self._held(group)
             try:
-                performed += self._call(held)
+                with self._span("write replica", [job.claim for job in held]):
+                    performed += self._call(held)
             except LeaseLost:
                 continue
             except (Unreachable, RateLimited, ConnectionError, TimeoutError) as error:

@@ -7,13 +7,13 @@ show (a record that vanished, a change that moved no version) is for the full co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trueup.engine.reach import reach
-from trueup.engine.records import Records, State
+from trueup.engine.records import Records
 from trueup.errors import ConfigError
-from trueup.model.row import Row
+from trueup.model.row import Done
 from trueup.ports import Ledger, Runs, Scope
 
 
@@ -74,21 +74,20 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
 def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int, int, list[str]]]:
     """(records read at the authority, at the replica, keys that may differ), a batch at a time."""
     overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
-    for states in records.scan_authority(Scope(since=past.left - overlap)):
-        rows = ledger.rows(records.pair.name, [state.key for state in states])
-        suspects = [state.key for state in states if _moved(state, rows.get(state.key))]
-        yield len(states), 0, suspects
+    for seen in records.glance_authority(Scope(since=past.left - overlap)):
+        done = ledger.done(records.pair.name, [key for key, _, _ in seen])
+        yield len(seen), 0, [key for key, *told in seen if _moved(told, done.get(key))]
     if past.right is None:
         return
     for found in records.scan_replica(Scope(since=past.right - records.pair.overlap_us)):
-        rows = ledger.rows(records.pair.name, list(found))
-        yield 0, len(found), [key for key, digest in found.items() if not _ours(rows.get(key), digest)]
+        done = ledger.done(records.pair.name, list(found))
+        yield 0, len(found), [key for key, digest in found.items() if not _ours(done.get(key), digest)]
 
 
-def _moved(state: State, row: Row | None) -> bool:
-    known = row is not None and row.done_at is not None and not row.unordered
-    return row is None or not known or row.done_digest != state.digest or row.done_action != state.action
+def _moved(told: Sequence[str], done: Done | None) -> bool:
+    """told: action and digest at the authority now."""
+    return done is None or done.at is None or bool(done.unordered) or (*told,) != (done.action, done.digest)
 
 
-def _ours(row: Row | None, digest: str) -> bool:
-    return row is not None and row.done_replica == digest
+def _ours(done: Done | None, digest: str) -> bool:
+    return done is not None and done.replica == digest

@@ -10,6 +10,7 @@ from typing import Any
 from trueup.compare.choose import MEMORY_MB, compare
 from trueup.engine.comparing import COUNTED, differing, ranges
 from trueup.engine.evidence import inputs_of_side, rules_of
+from trueup.engine.hidden import hidden_roots
 from trueup.engine.records import Records
 from trueup.engine.totals import ROLES, Roots, read_by, roots_in, totals_in
 from trueup.errors import TrueupError
@@ -60,10 +61,12 @@ def replay(
     authority: Side | None = None,
     replica: Side | None = None,
     memory_mb: int = MEMORY_MB,
+    key: bytes = b"",
 ) -> Replay:
     """Compares again what the run of this entry compared, and changes nothing.
 
-    authority, replica: sides that are read in place of the declared ones, such as copies of files in an archive.
+    authority, replica: sides that are read in place of the declared ones, such as copies of files in an archive. key:
+    by which the hashes of the entry were made, see `trueup.engine.hidden.key_of`.
     """
     body = entry.fact.read()
     found = Replay(int(entry.fact.about))
@@ -80,7 +83,7 @@ def replay(
     counts, read = _compared(again, body, memory_mb)
     then = body["counts"]
     found.seen += [Seen(name, then.get(name, 0), counts[name]) for name in SEEN]
-    roots = roots_in(read) or {}
+    roots = hidden_roots(roots_in(read), key) or {}
     found.seen += [Seen(f"root digest, {role}", body["roots"].get(role), roots.get(role)) for role in ROLES]
     found.seen.append(Seen("control totals", body["totals"], totals_in(read)))
     return found

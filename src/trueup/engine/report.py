@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
@@ -13,13 +13,10 @@ from trueup.model.case import Case
 from trueup.model.condition import Condition
 from trueup.model.drift import Verdict
 from trueup.model.plan import PlanItem
+from trueup.model.redaction import REDACTED
 from trueup.model.run import Run
 
 Counts = Counter[str]
-
-
-# What stands in the place of a value that is not shown.
-REDACTED: Final = "(redacted)"
 
 
 @dataclass
@@ -109,7 +106,8 @@ class Status:
     """How one pair is: records by state, cases, the newest runs, and the next command.
 
     conditions: what is wrong, the worst first. last_event_us: to within a few seconds. records: of each side at the
-    last comparison that looked at everything. skew_us: how far each side's clock was ahead at the last run.
+    last comparison that looked at everything. drifts: what that one found, by name. skew_us: how far each side's clock
+    was ahead at the last run. successes: by what a run did (`sweep`, `compare`, `changed`), when one last ended well.
     """
 
     pair: str
@@ -131,6 +129,8 @@ class Status:
     last_event_us: int | None = None
     records: Mapping[str, int] = field(default_factory=dict)
     skew_us: Mapping[str, int] = field(default_factory=dict)
+    drifts: Mapping[str, int] = field(default_factory=dict)
+    successes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def overdue(self) -> bool:

@@ -16,6 +16,7 @@ from trueup.engine.asking import case_of
 from trueup.engine.confirm import Confirmed, confirm
 from trueup.engine.evidence import fact_of_decision, said_of
 from trueup.engine.gate import Caller, calling
+from trueup.engine.hidden import redaction_key
 from trueup.engine.plan import AGREE, approve, drop
 from trueup.engine.records import Records, State
 from trueup.errors import DecisionRefused, MovedOn, TrueupError, Unreachable
@@ -167,7 +168,8 @@ class Review:
         return replace(decision, state=DecisionState.DONE, note=note, lease_until_us=0)
 
     def _fact(self, case: Case, decision: Decision, state: DecisionState, note: str) -> Fact:
-        return fact_of_decision(self.pair, case, decision, state, note, self._archive.decisions(case.number))
+        former, key = self._archive.decisions(case.number), redaction_key(self.pair, self._archive)
+        return fact_of_decision(self.pair, case, decision, state, note, former, key)
 
     def _act(self, case: Case, decision: Decision) -> str:
         """Does what was decided; answers what came of it."""

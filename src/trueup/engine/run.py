@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trueup.compare.result import Comparison
-from trueup.engine import past, sweep
+from trueup.engine import past, sweep, trends
 from trueup.engine.clocks import note_clocks
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
@@ -22,6 +22,7 @@ from trueup.engine.options import RunOptions
 from trueup.engine.plan import Planner
 from trueup.engine.reach import reach
 from trueup.engine.records import Records
+from trueup.engine.repaired import record_repairs
 from trueup.engine.report import Report
 from trueup.engine.seeing import see_done
 from trueup.engine.totals import read_by
@@ -109,6 +110,8 @@ class Reconciliation:
             stop()
         self._work()
         self._count_what_is_left()
+        if not self.quiet:
+            record_repairs(self.pair, self.ledger, self.archive)
         return self.report
 
     def _begin(self) -> Run:
@@ -338,14 +341,17 @@ class Reconciliation:
             self.report.adopted = True
         note_clocks(self._memo, self.pair, self.clock)
         ended = replace(self._as_far(), ended=DONE, ended_us=self.clock.now_us())
-        if not self.runs.close_run(ended, self._cursors(), self._fact(ended)):
+        fact = self._fact(ended)
+        drift = trends.note(self.pair, self.archive, ended, self.report)
+        if not self.runs.close_run(ended, self._cursors(), fact, drift):
             raise self._lost()
 
     def _fact(self, ended: Run) -> Fact | None:
         """What is put on record, with the whole plan; a dry run leaves nothing anywhere."""
         batches = self._planner.items() if "confirm" in ended.done else ()
         self.report.plan = [item for batch in batches for item in batch]
-        return None if self.options.dry_run else fact_of_run(self.records, ended, self.report, self.options)
+        known = self.records, ended, self.report, self.options
+        return None if self.options.dry_run else fact_of_run(*known, self.archive)
 
     def _cursors(self) -> Mapping[str, int]:
         """Cursors move only in the transaction that closes a run whose every phase is complete."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from trueup.engine.clocks import SKEW
 from trueup.engine.health import COMPARED, Seen, conditions_of
@@ -13,16 +14,19 @@ from trueup.engine.schedules import schedules_of
 from trueup.engine.systems import systems_of
 from trueup.engine.windows import windows_of
 from trueup.model.case import CaseFilter
+from trueup.model.drift import Drift
 from trueup.model.record import key_parts, key_text
-from trueup.model.run import DONE, REPORT, Run
-from trueup.model.schedule import COMPARE
+from trueup.model.run import CHANGED, DONE, REPORT, Run
+from trueup.model.schedule import COMPARE, SWEEP
 from trueup.ports import Archive, Budgets, Ledger
+
+RUNS: Final = 50
 
 
 def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets) -> Status:
     """How a pair is, from the state store alone: no side is asked."""
     name = records.pair.name
-    counts, cases, runs = ledger.counts(name), archive.cases(name), archive.runs(name, limit=50)
+    counts, cases, runs = ledger.counts(name), archive.cases(name), archive.runs(name, limit=RUNS)
     adopted = records.pair.replica is None or ledger.settled(name)
     last = runs[0] if runs else None
     parked = counts.get("parked", 0)
@@ -70,6 +74,8 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         last_event_us=pulse.event_us,
         records=_held(compares),
         skew_us=next((run.memo[SKEW] for run in runs if SKEW in run.memo), {}),
+        drifts=_drifts(compares),
+        successes=_successes(records, archive, runs),
     )
     seen = Seen(runs, compares, cases, pulse, archive.presences())
     return replace(found, conditions=conditions_of(records.pair, found, seen))
@@ -87,6 +93,30 @@ def _held(compares: Sequence[Run]) -> dict[str, int]:
         return {}
     counts = compares[0].counts
     return {"authority": counts.get("left", 0), "replica": counts.get("right", 0)}
+
+
+def _drifts(compares: Sequence[Run]) -> dict[str, int]:
+    """How many records drifted at the last of these, by name, zeros included."""
+    return {drift.value: compares[0].counts.get(f"drift_{drift}", 0) for drift in Drift} if compares else {}
+
+
+def _successes(records: Records, archive: Archive, newest: Sequence[Run]) -> dict[str, int]:
+    """When a run that did this last ended well, by what it did. Those that are rare may not be among the newest."""
+    did: dict[str, tuple[str, ...]] = {SWEEP: ("run", SWEEP)}
+    if records.pair.replica is not None:
+        did |= {COMPARE: ("run", COMPARE, "adopt"), CHANGED: (CHANGED,)}
+    found = {}
+    for what, names in did.items():
+        ended_us = _ended_well(newest, names)
+        if ended_us is None and len(newest) == RUNS:
+            ended_us = _ended_well(archive.runs(records.pair.name, limit=COMPARED, what=names), names)
+        if ended_us is not None:
+            found[what] = ended_us
+    return found
+
+
+def _ended_well(runs: Sequence[Run], names: Sequence[str]) -> int | None:
+    return next((run.ended_us for run in runs if run.what in names and run.ended == DONE), None)
 
 
 def explain(records: Records, ledger: Ledger, archive: Archive, key: str) -> Story:

@@ -19,7 +19,7 @@ from trueup.engine.presence import Heart
 from trueup.engine.records import Records
 from trueup.model.row import Finish
 from trueup.pair import Handlers, Pair
-from trueup.ports import Archive, Budgets, Clock, Ledger
+from trueup.ports import UNTRACED, Archive, Budgets, Clock, Ledger, Tracing
 
 BATCH_WRITTEN = 500
 BATCH_HANDLED = 20
@@ -53,12 +53,13 @@ class Worker:
         order: Mapping[str, Sequence[Predecessor]] | None = None,
         heart: Heart | None = None,
         lend: Callable[[], bool] = lambda: False,
+        tracing: Tracing = UNTRACED,
     ) -> None:
         self._ledger, self._archive, self._budgets = ledger, archive, budgets
         self._clock, self._pairs = clock, pairs
         self.owner, self._seed, self._threads = owner, seed, threads
         self._order = order or {}
-        self._heart, self._lend = heart, lend
+        self._heart, self._lend, self._tracing = heart, lend, tracing
         self._stopping: Callable[[], bool] = lambda: False
         self._sizes: dict[str, int] = {}
 
@@ -93,6 +94,7 @@ class Worker:
                     chance,
                     self._order.get(name, ()),
                     self._stopping,
+                    self._tracing,
                 )
                 ended += batch.work(claims, asked_us)
                 self._learn(name, len(claims), self._clock.elapsed_us() - asked_us)

@@ -59,7 +59,11 @@ class Webhook:
 
     def send(self, notice: Notice) -> None:
         """Posts it. The `webhook-id` is the same for every attempt."""
-        posted, ident = json.dumps(notice.document, ensure_ascii=False).encode(), notice.message.ident
+        self.post(notice.message.ident, notice.document)
+
+    def post(self, ident: str, document: Mapping[str, Any]) -> None:
+        """Posts a document. ident: the same for every attempt."""
+        posted = json.dumps(document, ensure_ascii=False).encode()
         headers = {"content-type": "application/json", "webhook-id": ident, **self._sent}
         if self._keys:
             now_us = time.time_ns() // 1_000

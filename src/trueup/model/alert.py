@@ -144,8 +144,13 @@ def delivered(telling: Telling, now_us: int) -> Telling:
 
 def undelivered(telling: Telling, error: str, now_us: int, share: float) -> Telling:
     """The message did not arrive: it is sent again, later each time. share: from 0 to 1, so that several spread."""
-    wait_us = min(BACKOFF_US << min(telling.tries, 20), BACKOFF_MAX_US)
     return replace(
-        telling, owner="", ready_us=now_us + wait_us // 2 + round(wait_us / 2 * share), tries=telling.tries + 1,
+        telling, owner="", ready_us=now_us + backoff_us(telling.tries, share), tries=telling.tries + 1,
         failed=telling.failed + 1, error=error[:ERROR_CHARACTERS_MAX],
     )  # fmt: skip
+
+
+def backoff_us(tries: int, share: float) -> int:
+    """How long something that failed `tries` times before and once more now waits. share: as above."""
+    wait_us = min(BACKOFF_US << min(tries, 20), BACKOFF_MAX_US)
+    return wait_us // 2 + round(wait_us / 2 * share)

@@ -12,18 +12,19 @@ UNLIKE: Final = ""  # records differ although both sides are as we left them
 REGRESSED: Final = "#regressed"  # the authority holds older versions than were done
 HELD: Final = "#held"  # a breaker holds a plan
 REOPENED: Final = "#window "  # and its name: something changed under its seal
+DEFECT: Final = "#defect "  # and cause and field: it drifts run after run
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A record, or the pair itself, about which a person must decide.
 
-    drift: one of the drift names, `regressed`, `reopened` or `held`. authority, replica: canonical texts, or None where
-    absent. fields: names of the fields that differ. ancestor: the authority's digest when the sides last agreed, or
-    None. cause: how it came about, as far as that is known. authority_digest, replica_digest, authority_version: of
-    what was read, None where absent. changed_us: when the authority changed the record, where its versions are times.
-    agreed_us: when the sides were last known to agree. revision: the ledger row's when it was asked (0 = no row).
-    assignee, due_us: who looks into it, and until when.
+    drift: one of the drift names, `regressed`, `reopened`, `defect` or `held`. authority, replica: canonical texts, or
+    None where absent. fields: names of the fields that differ. ancestor: the authority's digest when the sides last
+    agreed, or None. cause: how it came about, as far as that is known. authority_digest, replica_digest,
+    authority_version: of what was read, None where absent. changed_us: when the authority changed the record, where its
+    versions are times. agreed_us: when the sides were last known to agree. revision: the ledger row's when it was asked
+    (0 = no row). assignee, due_us: who looks into it, and until when.
     """
 
     pair: str

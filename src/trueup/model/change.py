@@ -71,6 +71,7 @@ class Change:
     wish: number of the wish in the ledger; 0 before it is accepted.
     delivery: names the part of a delivery that brought it, such as `shop/evt_9`; each is judged once.
     attempt: which try of its wish this is, from 1; tries that were not charged do not count. 0 before it is claimed.
+    trace: the traceparent (W3C Trace Context) of what brought it, where that is traced.
     """
 
     pair: str
@@ -86,6 +87,7 @@ class Change:
     wish: int = 0
     delivery: str | None = None
     attempt: int = field(default=0, compare=False)
+    trace: str | None = field(default=None, compare=False)
 
     @cached_property
     def values(self) -> dict[str, Any]:

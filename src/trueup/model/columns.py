@@ -17,7 +17,7 @@ import pyarrow.compute
 from trueup.model.canonical import canonical_text
 from trueup.model.digest import CANONICAL_DIGITS, HashSum, digest_of
 from trueup.model.kinds import Kind
-from trueup.model.record import Field, Projection, key_text
+from trueup.model.record import Field, Projection, key_text, version_of
 from trueup.model.times import US_PER_DAY, date_text, parse_us, time_text, timestamp_text
 
 Array: TypeAlias = "pa.Array[Any]"
@@ -27,11 +27,16 @@ pc: Any = pyarrow.compute
 _DAYS: Final = (-719_162, 2_932_896)
 _US: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _INTEGER: Final = r"^-?(?:0|[1-9]\d{0,99})$"
+_VERSION: Final = r"^(?:0|-?[1-9]\d{0,17})$"
 _PLAIN_DECIMAL: Final = r"^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?$"
 # At most 15 significant digits, at least 0.001: the shortest text of the nearest double is this text itself.
 _SHORT_FLOAT: Final = r"^-?(?:0|[1-9]\d{0,6})(?:\.\d{0,7}[1-9])?$"
 _TINY: Final = r"^-?0\.00"
 _TIMESTAMP: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?$"
+_UUID: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_UUID_BYTES: Final = 16
+_UUID_CHARACTERS: Final = 36
+_UUID_DIGITS: Final = [at for at in range(_UUID_CHARACTERS) if at not in (8, 13, 18, 23)]
 _TEXTUAL: Final = ("text", "enum")
 
 
@@ -113,6 +118,31 @@ def key_texts(columns: Sequence[Array], fields: Sequence[Field]) -> list[str]:
     return answer
 
 
+def versions(texts: Array, kind: Kind) -> Array:
+    """Canonical texts as versions, int64; the vectorised twin of `version_of`."""
+    known = _plain_versions(texts, kind)
+    missed = pc.and_(texts.is_valid(), known.is_null())
+    if not pc.any(missed, min_count=0).as_py():
+        return known
+    rest = [version_of(text, kind) for text in texts.filter(missed).to_pylist()]
+    answer: Array = pc.replace_with_mask(known, missed, pa.array(rest, pa.int64()))
+    return answer
+
+
+def _plain_versions(texts: Array, kind: Kind) -> Array:
+    """Null for what is left to the reference."""
+    try:
+        if kind.name == "integer":
+            return _where(_matching(texts, _VERSION), texts).cast(pa.int64())
+        if kind.name == "timestamp":
+            bare = pc.utf8_rtrim(texts, "Z")
+            fits = pc.and_(_matching(bare, _TIMESTAMP), pc.equal(pc.ends_with(texts, "Z"), pa.scalar(kind.aware)))
+            return _where(fits, bare).cast(pa.timestamp("us")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        pass
+    return pa.nulls(len(texts), pa.int64())
+
+
 def canonical_array(array: Array, kind: Kind, zone: ZoneInfo | None = None) -> Array:
     """The canonical texts of a raw column under `kind`, as an Arrow string array.
 
@@ -160,6 +190,10 @@ def _fast_path(given: pa.DataType, kind: Kind) -> _Fast | None:
         aware = given.tz is not None
         if (name == "timestamp" and kind.aware == aware) or name in _TEXTUAL:
             return _timestamp
+    if isinstance(given, pa.UuidType) and name in ("uuid", *_TEXTUAL):
+        return lambda array, kind: _hyphened(array.storage, kind)
+    if types.is_fixed_size_binary(given) and given.byte_width == _UUID_BYTES and name == "uuid":
+        return _hyphened
     if (types.is_binary(given) or types.is_fixed_size_binary(given)) and name == "bytes":
         return _hex
     return None
@@ -258,6 +292,24 @@ def _hex(array: Array, _: Kind) -> Array:
     return pa.array([None if value is None else value.hex() for value in array.to_pylist()], pa.string())
 
 
+def _hyphened(array: Array, _: Kind) -> Array:
+    """UUIDs of sixteen bytes each, one digit after the other, of all rows at once."""
+    rows, stored = len(array), array.buffers()[1]
+    if not rows or stored is None:
+        return pa.nulls(rows, pa.string())
+    digits = stored[_UUID_BYTES * array.offset :][: _UUID_BYTES * rows].to_pybytes().hex().encode()
+    spelled = bytearray(b"-" * (_UUID_CHARACTERS * rows))
+    for at, place in enumerate(_UUID_DIGITS):
+        spelled[place::_UUID_CHARACTERS] = digits[at :: 2 * _UUID_BYTES]
+    ends = pc.cumulative_sum(pa.repeat(pa.scalar(_UUID_CHARACTERS, pa.int32()), rows + 1), start=-_UUID_CHARACTERS)
+    texts = pa.Array.from_buffers(pa.string(), rows, [None, ends.buffers()[1], pa.py_buffer(spelled)])
+    return _where(array.is_valid(), texts) if array.null_count else texts
+
+
+def _text_to_uuid(array: Array, _: Kind) -> Array:
+    return _where(_matching(array, _UUID), array)
+
+
 def _same_text(array: Array, _: Kind) -> Array:
     return array
 
@@ -269,6 +321,7 @@ _FROM_TEXT: dict[str, _Fast] = {
     "decimal": _text_to_decimal,
     "float": _text_to_float,
     "timestamp": _text_to_timestamp,
+    "uuid": _text_to_uuid,
 }
 
 

@@ -73,4 +73,5 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "growth": "the ledger holds far more rows than the sides hold records",
     "workers": "workers die one after the other",
     "pings": "pings to an outside watcher do not arrive",
+    "anchors": "anchors of evidence do not arrive",
 }

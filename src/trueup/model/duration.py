@@ -1,4 +1,4 @@
-"""Durations as people write them: `10m`, `1h`, `24h`, `2d`, `500ms`, or seconds as a number."""
+"""Durations as people write them: `10m`, `1h`, `24h`, `2d`, `10y`, `500ms`, or seconds as a number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Final
 
 from trueup.errors import ConfigError
 
-_UNITS_US: Final = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z", re.ASCII)
+_DAY_US: Final = 86_400_000_000
+# What must be kept for years is not kept for less, whichever years these are: so each counts as a leap year.
+_YEAR_US: Final = 366 * _DAY_US
+_UNITS_US: Final = {
+    "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": _DAY_US, "y": _YEAR_US,
+}  # fmt: skip
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|y)\Z", re.ASCII)
 
 
 def duration_us(value: str | float, what: str = "duration") -> int:

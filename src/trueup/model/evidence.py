@@ -3,12 +3,16 @@
 Each entry carries the digest of the one before it, so that whoever changes one must change all that follow (S. Haber
 and W. S. Stornetta, "How to time-stamp a digital document", 1991). Who can write the whole store can write the whole
 chain anew: only an anchor, a head of the chain that is kept elsewhere, tells. Every store appends by `append`.
+
+Old entries may be cut off, all up to one of them: an entry of the kind `cut` then stands for them, with the digest of
+the last, behind which the first that is left was written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -18,6 +22,9 @@ from trueup.model.run import Run
 
 RUN: Final = "run"
 DECISION: Final = "decision"
+# What became of the repairs that a run gave to workers.
+JOBS: Final = "jobs"
+CUT: Final = "cut"
 GENESIS: Final = "0" * 64
 # Part of every digest, so that an entry of another form is never taken for one of this.
 FORM: Final = "trueup evidence 1"
@@ -29,8 +36,8 @@ Wrong = Literal["altered", "missing", "unlinked", "disordered", "forked", "rewri
 class Fact:
     """What is to be put on record.
 
-    kind: `run` or `decision`. about: the run's number or the decision's id; a fact is put on record once. body:
-    canonical JSON, see `canonical`.
+    kind: `run`, `decision`, `jobs` or `cut`. about: the run's number, the decision's id, the number of the last entry
+    that was cut; a fact is put on record once. body: canonical JSON, see `canonical`.
     """
 
     kind: str
@@ -126,6 +133,51 @@ def died(run: Run) -> Fact:
     return Fact(RUN, run.pair, str(run.number), canonical(body))
 
 
+# ── entries that were cut ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """All that is left of the entries up to `last`.
+
+    number: of the entry that stands for them. kinds: how many there were of each kind. from_us, to_us: when the first
+    and the last of them were put on record; at_us: when they were cut. before_us: the end of what was to be cut.
+    """
+
+    number: int
+    last: Head
+    kinds: Mapping[str, int]
+    from_us: int
+    to_us: int
+    before_us: int
+    at_us: int
+
+
+def cut_fact(former: Entry | None, cut: Sequence[tuple[str, int]], last: Head, before_us: int) -> Fact:
+    """The fact that stands for entries that are cut, and for those before them.
+
+    former: the newest entry that stands for some already. cut: kind and time of each of them, in order, not empty.
+    last: the last of them.
+    """
+    known = None if former is None else cut_in(former)
+    kinds = Counter(known.kinds if known else {})
+    kinds.update(kind for kind, _ in cut)
+    body = {
+        "last": last.number, "digest": last.digest, "kinds": dict(kinds), "before_us": before_us,
+        "from_us": known.from_us if known else cut[0][1], "to_us": cut[-1][1],
+    }  # fmt: skip
+    return Fact(CUT, "", str(last.number), canonical(body))
+
+
+def cut_in(entry: Entry) -> Cut | None:
+    """What an entry stands for; None where it is of another kind, or is not as it was written."""
+    if entry.fact.kind != CUT or not entry.holds:
+        return None
+    body = entry.fact.read()
+    last = Head(body["last"], body["digest"])
+    return Cut(entry.number, last, body["kinds"], body["from_us"], body["to_us"], body["before_us"], entry.at_us)
+
+
 # ── is it as it was written? ─────────────────────────────────────────────────────────────────────────
 
 
@@ -143,12 +195,13 @@ class Verified:
     """What a look at a whole chain showed.
 
     head: its end. anchored: up to which entry an anchor vouches; 0 where none does, so that a chain that was written
-    anew as a whole would not be noticed.
+    anew as a whole would not be noticed. cut: what stands for entries that are not there any more.
     """
 
     head: Head = field(default_factory=Head)
     entries: int = 0
     anchored: int = 0
+    cut: Cut | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -165,20 +218,42 @@ def verify(entries: Iterable[Entry], kept: Head | None = None, anchors: Sequence
     known: dict[int, set[str]] = {}
     for anchor in anchors:
         known.setdefault(anchor.number, set()).add(anchor.digest)
-    found = Verified()
+    found, start = Verified(), Head()
     for entry in entries:
+        if not found.entries and entry.number > 1:
+            # Whether that is so is seen once the whole chain was: its newest entry of this kind tells.
+            found.head = start = Head(entry.number - 1, entry.previous)
+            _compare_with_anchor(found, start, known)
         found.entries += 1
+        found.cut = cut_in(entry) or found.cut
         found.findings += _link(found.head, entry)
-        vouched = known.pop(entry.number, set())
-        if vouched - {entry.digest}:
-            found.findings.append(_not_as_anchored(entry.number, vouched))
-        elif vouched:
-            found.anchored = entry.number
+        _compare_with_anchor(found, entry.head, known)
         if entry.number >= found.head.number:
             found.head = entry.head
-    found.findings += _unseen(found.head, known)
+    found.findings += _begins_as(start, found.cut)
+    found.findings += _unseen(start, found.head, known)
     found.findings += [] if kept is None else ends_as(found.head, kept)
     return found
+
+
+def _compare_with_anchor(found: Verified, head: Head, known: dict[int, set[str]]) -> None:
+    vouched = known.pop(head.number, set())
+    if vouched - {head.digest}:
+        found.findings.append(_not_as_anchored(head.number, vouched))
+    elif vouched:
+        found.anchored = head.number
+
+
+def _begins_as(start: Head, cut: Cut | None) -> Iterator[Finding]:
+    """What is wrong with the beginning of a chain, of which the entries up to `start` are not there."""
+    last = Head() if cut is None else cut.last
+    number = start.number + 1
+    if start.number > last.number:
+        yield Finding(number, "missing", f"{_numbers(last.number + 1, start.number)} missing, and nothing tells why")
+    elif start.number < last.number:
+        yield Finding(number, "disordered", f"entry {number} is there, and was cut with all up to entry {last.number}")
+    elif start != last:
+        yield Finding(number, "unlinked", f"entry {number} was not written behind the one that was cut before it")
 
 
 def ends_as(last: Head, kept: Head) -> list[Finding]:
@@ -212,9 +287,11 @@ def _not_as_anchored(number: int, vouched: set[str]) -> Finding:
     return Finding(number, "rewritten", f"entry {number} is not the one that was anchored: it was rewritten, or before")
 
 
-def _unseen(last: Head, anchors: Mapping[int, set[str]]) -> Iterator[Finding]:
-    """Anchors of entries that did not come."""
+def _unseen(start: Head, last: Head, anchors: Mapping[int, set[str]]) -> Iterator[Finding]:
+    """Anchors of entries that did not come; those that were cut do not count."""
     for number, vouched in sorted(anchors.items()):
+        if number < start.number:
+            continue
         if len(vouched) > 1:
             yield _not_as_anchored(number, vouched)
         elif number > last.number:
@@ -237,13 +314,12 @@ def anchor_line(head: Head, at: str) -> str:
 
 
 def anchors_in(lines: Iterable[str], where: str) -> list[Head]:
-    """The anchors of a text; other lines, such as a mail's, are passed over. BadInput where there are none."""
+    """The anchors of a text; the rest of it, such as a mail's, is passed over. BadInput where there are none."""
+    words = [word for line in lines for word in line.split()]  # a mail may have been wrapped
     found = []
-    for line in lines:
-        words = line.split()
-        at = words.index(ANCHOR) if ANCHOR in words else len(words)
+    for at, word in enumerate(words):
         number, digest = (*words[at + 1 : at + 3], "", "")[:2]
-        if number.isdecimal() and len(digest) == len(GENESIS):
+        if word == ANCHOR and number.isdecimal() and len(digest) == len(GENESIS):
             found.append(Head(int(number), digest.lower()))
     if not found:
         raise BadInput(f"{where} holds no anchor.", hint="Write one: trueup evidence anchor --to FILE")

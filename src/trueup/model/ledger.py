@@ -141,7 +141,7 @@ def _wish(row: Row | None, change: Change, now_us: int) -> Row:
     if not (waiting and change.version is not None and _older(change.version, row.wish_version)):
         row.wish_action, row.wish_version = change.action, change.version
         row.wish_digest, row.wish_payload = change.digest, change.payload
-        row.wish_origin = int(change.origin)
+        row.wish_origin, row.trace = int(change.origin), change.trace
     row.judged_replica = change.judged_replica
     row.state, row.due_at, row.tries, row.verify = State.PENDING, now_us, 0, False
     row.park_reason, row.rejected, row.waits_for, row.lagging = None, False, None, None
@@ -187,7 +187,7 @@ def wanted(row: Row) -> Change:
     return Change(
         row.pair, row.key, row.wish_action or DELETE, row.wish_version, row.wish_digest, row.wish_payload,
         Origin(row.wish_origin), judged_replica=row.judged_replica, unsynced=row.unsynced, wish=row.wish,
-        attempt=row.tries,
+        attempt=row.tries, trace=row.trace,
     )  # fmt: skip
 
 
@@ -287,7 +287,7 @@ def _clear_wish(row: Row) -> None:
     row.state = State.IDLE
     row.wish_action = row.wish_version = row.wish_digest = row.wish_payload = row.judged_replica = None
     row.refetch = row.verify = row.unsynced = False
-    row.lagging = None
+    row.lagging = row.trace = None
     row.tries, row.park_reason, row.rejected = 0, None, False
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from trueup.model.record import key_text
-
 
 class HandlerOutcome(Exception):
     """A way for a handler to end other than done."""
@@ -32,6 +30,8 @@ class WaitFor(HandlerOutcome):
     """Sleep until another record is done; no try is charged."""
 
     def __init__(self, pair: str, *key: object) -> None:
+        from trueup.model.record import key_text  # noqa: PLC0415  every command line loads this module
+
         super().__init__(f"waits for {pair}")
         self.pair = pair
         self.key = key_text(str(part) for part in key)

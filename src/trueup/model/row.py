@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from trueup.model.change import Change
 from trueup.model.drift import Ancestors
@@ -30,7 +30,7 @@ class Row:
     high: the highest version ever accepted. unordered: what is done may be older than `high`.
     attempted: (fence, digest) intended by a holder. revision: grows with every change of the row, last at touched_at.
     waits_for: (pair, key) as "pair key", where a handler waits for another record. lagging: what a read showed that
-    contradicted what is known; seen again, it is believed.
+    contradicted what is known; seen again, it is believed. trace: the traceparent of the change that is wanted.
     """
 
     pair: str
@@ -70,6 +70,7 @@ class Row:
     waits_for: str | None = None
     lagging: str | None = None
     repairs: int = 0
+    trace: str | None = None
     attempted: tuple[tuple[int, str], ...] = ()
 
     def copy(self) -> Row:
@@ -94,6 +95,22 @@ class Row:
     def ancestors(self) -> Ancestors:
         """What is known of the last agreement."""
         return Ancestors(self.done_digest, self.done_replica, frozenset(digest for _, digest in self.attempted))
+
+
+class Done(NamedTuple):
+    """What the last finish or agreement left in a row, which is all that most comparisons ask: `done_*` of `Row`."""
+
+    key: str
+    action: str | None
+    digest: str | None
+    replica: str | None
+    at: int | None
+    unordered: bool
+
+    @classmethod
+    def of(cls, row: Row) -> Done:
+        """That part of a row."""
+        return cls(row.key, row.done_action, row.done_digest, row.done_replica, row.done_at, row.unordered)
 
 
 ROW_FIELDS: Final = tuple(field.name for field in fields(Row))

@@ -6,7 +6,7 @@ Adapters implement these protocols without naming them as bases. Times are micro
 
 from trueup.ports.alerts import Pings, Pulses, Target, Tellings
 from trueup.ports.cases import Cases
-from trueup.ports.evidence import Evidence
+from trueup.ports.evidence import AnchorPlace, Anchors, Evidence, ReadableAnchorPlace
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.scripts import Repair, ScriptableSide, Scripted
@@ -37,9 +37,16 @@ from trueup.ports.sides import (
 )
 from trueup.ports.state import Archive, DeadLetters, Ledger
 from trueup.ports.systems import Budgets, Clock, Gate, GatedSide
+from trueup.ports.trends import Trends
+from trueup.ports.watching import NOBODY, OUTGOING, UNTRACED, Observer, Tallies, Tracing
 
 __all__ = [
     "EVERYTHING",
+    "NOBODY",
+    "OUTGOING",
+    "UNTRACED",
+    "AnchorPlace",
+    "Anchors",
     "Archive",
     "Budgets",
     "Capabilities",
@@ -58,8 +65,10 @@ __all__ = [
     "HashingSide",
     "Ledger",
     "MarkableSide",
+    "Observer",
     "Pings",
     "Pulses",
+    "ReadableAnchorPlace",
     "Repair",
     "RunningSide",
     "Runs",
@@ -72,9 +81,12 @@ __all__ = [
     "Side",
     "Snapshot",
     "StoppableScan",
+    "Tallies",
     "Target",
     "Tellings",
     "TraceableSide",
+    "Tracing",
+    "Trends",
     "WindowedSide",
     "WritableSide",
     "Write",

@@ -1,10 +1,11 @@
-"""What is kept as evidence: one chain of entries, to which is only ever added."""
+"""What is kept as evidence: one chain of entries, to which is only ever added, and where its anchors are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from trueup.model.anchor import Anchored
 from trueup.model.evidence import Entry, Fact, Head
 
 
@@ -35,5 +36,49 @@ class Evidence(Protocol):
     def unrecorded(self) -> list[tuple[str, str, str]]:
         """(kind, pair, about) of runs that ended and decisions that were made without an entry.
 
-        Those from before the store kept evidence do not count.
+        Those from before the store kept evidence do not count, nor those whose entries were cut.
         """
+
+    def cut_evidence(self, before_us: int) -> Entry | None:
+        """Removes the entries up to the first that was put on record at that time or later, by the store's clock.
+
+        Answers the entry that stands for them, appended in the same transaction; None where there were none.
+        """
+
+    def redaction_key(self) -> str:
+        """64 hex digits, made at random when it is first asked for: the key of hashes that stand for values."""
+
+
+class Anchors(Protocol):
+    """What each place was given. Every method is one transaction and may be repeated (rules: `trueup.model.anchor`)."""
+
+    def anchored(self, places: Sequence[str]) -> dict[str, Anchored]:
+        """What each of these places was given; one that was given nothing has the head of an empty chain."""
+
+    def claim_place(self, seen: Anchored, owner: str, lease_us: int) -> Anchored | None:
+        """Takes a place that nobody changed since it was read; None where somebody did."""
+
+    def end_claim(self, anchored: Anchored) -> bool:
+        """Frees a place and stores what it has now; False, and nothing stored, where the fence is old."""
+
+
+class AnchorPlace(Protocol):
+    """Where anchors are kept, out of reach of whoever can write the state store."""
+
+    @property
+    def who(self) -> str:
+        """For messages: never an address, which may hold a token."""
+
+    def give(self, head: Head, at_us: int) -> None:
+        """Hands an anchor over; returns once it was accepted. May be repeated. Raises TrueupError where it was not."""
+
+    def close(self) -> None:
+        """Gives back connections."""
+
+
+@runtime_checkable
+class ReadableAnchorPlace(AnchorPlace, Protocol):
+    """A place that can be asked what it was given."""
+
+    def heads(self) -> list[Head]:
+        """All anchors that it keeps, in any order. Raises TrueupError where it can't be read."""

@@ -8,6 +8,7 @@ from typing import Protocol
 from trueup.model.evidence import Fact
 from trueup.model.plan import ItemState, PlanItem
 from trueup.model.run import Piece, Run
+from trueup.model.trend import RunDrift
 
 
 class Runs(Protocol):
@@ -37,10 +38,16 @@ class Runs(Protocol):
         False, and nothing stored, where the fence is old.
         """
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
+    def close_run(
+        self,
+        run: Run,
+        cursors: Mapping[str, int] | None = None,
+        fact: Fact | None = None,
+        drift: RunDrift | None = None,
+    ) -> bool:
         """Stores how it ended, frees the slot and, in the same transaction, moves cursors (by name).
 
-        fact: put on record in that transaction too.
+        fact: put on record in that transaction too. drift: added to the trend of the pair, likewise.
 
         A run that is still `open` is left to whoever begins the same next. False, and nothing stored, where the fence
         is old.

@@ -156,6 +156,10 @@ class Snapshot(Protocol):
         """Whether no two records share a key and every key is whole: the system itself says so."""
 
     @property
+    def sketches(self) -> bool:
+        """Whether it can make `cells`, hashes permitting."""
+
+    @property
     def statements(self) -> tuple[str, ...]:
         """What has been asked of the system, in its own language and without values."""
 
@@ -174,12 +178,20 @@ class Snapshot(Protocol):
     def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
         """Hashes of the keys from `first` to `last`, both included, in key order; None where they are more."""
 
+    def hashes_within_each(
+        self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
+    ) -> list[pa.RecordBatch | None]:
+        """`hashes_within` for each of a few ranges, in one go where a network is between."""
+
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
         """One table of cells for each size: t (which), c (cell), n (records), k, h and q (XOR of keys, hashes, checks).
 
         Of the lower 62 bits of a record's hash, its cell is the remainder by the size, and its check that by
         CHECK_MODULUS. None where a record can't be hashed, or all of them not in one go.
         """
+
+    def pace(self) -> float | None:
+        """How many bytes arrive from the system in a second, by a short trial; None where nothing is between."""
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """At least every record with one of these keys, as a scan delivers them. keys: columns as delivered."""

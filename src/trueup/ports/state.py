@@ -8,13 +8,15 @@ from typing import Any, Protocol
 from trueup.model.change import Change, Outcome
 from trueup.model.letter import DeadLetter
 from trueup.model.presence import Presence
-from trueup.model.row import Baseline, Claim, Finish, Row
+from trueup.model.row import Baseline, Claim, Done, Finish, Row
 from trueup.ports.alerts import Pulses, Tellings
 from trueup.ports.cases import Cases
-from trueup.ports.evidence import Evidence
+from trueup.ports.evidence import Anchors, Evidence
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.seals import Seals
+from trueup.ports.trends import Trends
+from trueup.ports.watching import Tallies
 
 
 class Ledger(Protocol):
@@ -56,6 +58,9 @@ class Ledger(Protocol):
 
     def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
         """The rows of these keys; absent keys have no row."""
+
+    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+        """What is done of these keys, for less than `rows` costs; absent keys have no row."""
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
@@ -136,8 +141,11 @@ class Presences(Protocol):
         """Everybody who did not take their leave, silent ones included, by start and name."""
 
 
-class Archive(Runs, Schedules, Seals, Cases, Evidence, DeadLetters, Presences, Tellings, Pulses, Protocol):
-    """Runs with their cursors and plans, schedules, seals, cases, evidence, dead letters, workers and alerts."""
+class Archive(
+    Runs, Trends, Schedules, Seals, Cases, Evidence, Anchors, DeadLetters, Presences, Tellings, Pulses, Tallies,
+    Protocol,
+):  # fmt: skip
+    """Runs with cursors and plans, trends, schedules, seals, cases, evidence, dead letters, workers and alerts."""
 
     def close(self) -> None:
         """Gives back connections."""

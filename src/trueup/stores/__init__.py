@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trueup.errors import StateError
-from trueup.ports import Archive, Budgets, Clock, Ledger, Runs
+from trueup.ports import NOBODY, Archive, Budgets, Clock, Ledger, Observer, Runs
+
+if TYPE_CHECKING:
+    from trueup.stores.memory import MemoryLedger
+    from trueup.stores.sql import SqlLedger
+    from trueup.stores.sql.postgresql import PostgresqlLedger
 
 
-def open_store(url: str, clock: Clock | None = None) -> tuple[Ledger, Archive, Budgets]:
-    """The ledger, archive and budgets at this URL, by the store's own clock where none is given."""
+def open_store(
+    url: str, clock: Clock | None = None, observer: Observer = NOBODY
+) -> tuple[Ledger, Archive, Budgets]:  # fmt: skip
+    """The ledger, archive and budgets at this URL, by the store's own clock where none is given.
+
+    observer: is told what the ledger answers.
+    """
+    ledger, archive, budgets = _opened(url, clock)
+    ledger.observer = observer
+    return ledger, archive, budgets
+
+
+def _opened(
+    url: str, clock: Clock | None
+) -> tuple[MemoryLedger | SqlLedger | PostgresqlLedger, Archive, Budgets]:  # fmt: skip
     if url == "memory:":
         from trueup.stores.budgets import MemoryBudgets  # noqa: PLC0415  adapters load when used
         from trueup.stores.memory import MemoryArchive, MemoryLedger  # noqa: PLC0415

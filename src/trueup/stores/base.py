@@ -18,7 +18,7 @@ from trueup.model import ledger as rules
 from trueup.model.change import Change, Outcome
 from trueup.model.row import Baseline, Claim, Finish, Row, State
 from trueup.model.urgency import Waiting, most_urgent
-from trueup.ports import Clock
+from trueup.ports import NOBODY, Clock, Observer
 from trueup.stores import history
 from trueup.stores.history import Note
 
@@ -69,6 +69,8 @@ class RowLedger(ABC):
 
     # How often a waiting thread asks for the store's version; of a store that calls, hardly ever.
     _poll_s: float = POLL_S
+    # Told what happened, once it is stored.
+    observer: Observer = NOBODY
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock
@@ -99,6 +101,7 @@ class RowLedger(ABC):
         outcomes: list[Outcome] = []
         for batch in _batches(changes, OFFER_BATCH):
             outcomes += self._transact(partial(_judge, changes=batch), connection)
+        self.observer.offered(changes, outcomes)
         if connection is None and any(outcome.accepted for outcome in outcomes):
             self._wake()
         return outcomes
@@ -169,7 +172,8 @@ class RowLedger(ABC):
 
     def finish(self, finishes: Sequence[Finish]) -> list[bool]:
         """Ends jobs; False where the fence refused it."""
-        accepted, left_pending = self._transact(partial(_end, finishes=finishes))
+        accepted, left_pending, now_us = self._transact(partial(_end, finishes=finishes))
+        self.observer.finished(finishes, accepted, now_us)
         if left_pending:
             self._wake()
         return accepted
@@ -276,8 +280,8 @@ def _judge(transaction: Transaction, changes: Sequence[Change]) -> list[Outcome]
     return outcomes
 
 
-def _end(transaction: Transaction, finishes: Sequence[Finish]) -> tuple[list[bool], bool]:
-    """(accepted, whether anything is left to be done)."""
+def _end(transaction: Transaction, finishes: Sequence[Finish]) -> tuple[list[bool], bool, int]:
+    """(accepted, whether anything is left to be done, when)."""
     awaited = [_waits_for(each.waits_for) for each in finishes if each.waits_for]
     rows = _Working(transaction, [*(_place(each.claim) for each in finishes), *awaited])
     accepted = []
@@ -288,7 +292,7 @@ def _end(transaction: Transaction, finishes: Sequence[Finish]) -> tuple[list[boo
         rows.notes.append(history.finished(ended, accepted=agreed, now_us=transaction.now_us))
     _wake_sleepers(rows, finishes)
     rows.save()
-    return accepted, rows.left_pending()
+    return accepted, rows.left_pending(), transaction.now_us
 
 
 def _agree(transaction: Transaction, pair: str, items: Sequence[Baseline]) -> int:

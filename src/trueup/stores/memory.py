@@ -16,7 +16,7 @@ from trueup.model.evidence import DECISION, RUN
 from trueup.model.ledger import claimable
 from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
 from trueup.model.presence import REMEMBERED_US, Presence
-from trueup.model.row import Row, State
+from trueup.model.row import Done, Row, State
 from trueup.model.run import OPEN
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
@@ -27,6 +27,7 @@ from trueup.stores.memory_cases import MemoryCases
 from trueup.stores.memory_runs import MemoryRuns
 from trueup.stores.memory_schedules import MemorySchedules
 from trueup.stores.memory_seals import MemorySeals
+from trueup.stores.memory_tallies import MemoryTallies
 
 _T = TypeVar("_T")
 
@@ -68,6 +69,12 @@ class MemoryLedger(RowLedger):
         with self._lock:
             of_pair = self._rows.get(pair, {})
             return {key: of_pair[key].copy() for key in keys if key in of_pair}
+
+    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+        """What is done of these keys; absent keys have no row."""
+        with self._lock:
+            of_pair = self._rows.get(pair, {})
+            return {key: Done.of(of_pair[key]) for key in keys if key in of_pair}
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
@@ -260,7 +267,9 @@ class MemoryLetters:
             return before - len(self._letters)
 
 
-class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters, MemoryAlerts):
+class MemoryArchive(
+    MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, MemoryLetters, MemoryAlerts, MemoryTallies
+):  # fmt: skip
     """Runs, schedules, seals, cases, evidence, letters, workers and alerts of this process, gone when it ends."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -270,6 +279,7 @@ class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, Memor
         MemoryCases.__init__(self, clock)
         MemoryLetters.__init__(self)
         MemoryAlerts.__init__(self, clock)
+        MemoryTallies.__init__(self)
         self._presences: dict[str, Presence] = {}
 
     def beat(self, presence: Presence) -> None:
@@ -303,7 +313,9 @@ class MemoryArchive(MemoryRuns, MemorySchedules, MemorySeals, MemoryCases, Memor
                 for each in several.values()
                 if each.state in MADE
             ]
-        return [each for each in (*runs, *decisions) if self.fact(each[0], each[2]) is None]
+        cut = self._cut_facts
+        told = (each for each in (*runs, *decisions) if (each[0], each[2]) not in cut)
+        return [each for each in told if self.fact(each[0], each[2]) is None]
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -13,15 +13,18 @@ from trueup.model import run as rules
 from trueup.model.evidence import Fact, died
 from trueup.model.plan import ItemState, PlanItem
 from trueup.model.run import DONE, OPEN, Piece, Run, Slot
+from trueup.model.trend import RunDrift
 from trueup.ports import Clock
 from trueup.stores.memory_evidence import MemoryEvidence
+from trueup.stores.memory_trends import MemoryTrends
 
 
-class MemoryRuns(MemoryEvidence):
+class MemoryRuns(MemoryEvidence, MemoryTrends):
     """Runs of this process."""
 
     def __init__(self, clock: Clock | None) -> None:
         MemoryEvidence.__init__(self, clock)
+        MemoryTrends.__init__(self)
         self._clock = clock
         self._lock = threading.RLock()
         self._runs: dict[int, Run] = {}
@@ -71,7 +74,13 @@ class MemoryRuns(MemoryEvidence):
             )
             return True
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
+    def close_run(
+        self,
+        run: Run,
+        cursors: Mapping[str, int] | None = None,
+        fact: Fact | None = None,
+        drift: RunDrift | None = None,
+    ) -> bool:
         """Stores how it ended, frees the slot and moves cursors (by name); False where the fence is old."""
         with self._lock:
             slot = self._slot(run.pair)
@@ -80,6 +89,8 @@ class MemoryRuns(MemoryEvidence):
             self._runs[run.number] = _plain(run)
             self._cursors.update(cursors or {})
             self._slots[run.pair] = replace(slot, owner="", lease_until_us=0)
+            if drift is not None:
+                self._add_drift(drift)
             if fact is not None:
                 self.put_on_record(fact)
             return True

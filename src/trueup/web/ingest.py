@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -28,6 +28,7 @@ from trueup.model.change import Change, count_outcomes
 from trueup.model.letter import BODY_KEPT, DeadLetter
 from trueup.project import Project
 from trueup.web.health import Health
+from trueup.web.metrics import Metrics
 
 BODIES_MAX: Final = 64 << 20
 BODY_S: Final = 30.0
@@ -42,7 +43,8 @@ _log = logging.getLogger(__name__)
 
 
 def app(project: Project, sources: Iterable[Source], *, bodies_max: int = BODIES_MAX) -> Starlette:
-    """The ASGI application that takes the webhooks of these sources; `/healthz` says how the project is.
+    """The ASGI application that takes the webhooks of these sources; `/healthz` and `/metrics` say how the
+    project is.
 
     bodies_max: bytes of bodies that may be in memory at once, beyond which senders are asked to come again; never
     less than the largest body. `app.state.ingest.counts` counts requests by (source, status). ConfigError where
@@ -58,6 +60,7 @@ def app(project: Project, sources: Iterable[Source], *, bodies_max: int = BODIES
     routes = [
         Route("/events/{source}", ingest.post, methods=["POST"]),
         *Health(project).routes,
+        *Metrics(project).routes,
     ]
     served = Starlette(routes=routes, lifespan=lifespan)
     served.state.ingest = ingest
@@ -99,7 +102,7 @@ class _Ingest:
         source = self.sources.get(request.path_params["source"])
         if source is None:
             # Not counted by name: whoever calls chooses it.
-            self.counts["", 404] += 1
+            self._count("", 404)
             return _answer(404, "There is no such source.")
         held = _Held(self)
         try:
@@ -114,8 +117,12 @@ class _Ingest:
             response = _busy("The events can't be stored now.")
         finally:
             held.release()
-        self.counts[source.name, response.status_code] += 1
+        self._count(source.name, response.status_code)
         return response
+
+    def _count(self, source: str, status: int) -> None:
+        self.counts[source, status] += 1
+        self.project.observer.received(source, status)
 
     async def _take(self, source: Source, request: Request, held: _Held) -> Response:
         body = await _body(request, source.size_max, held)
@@ -133,10 +140,14 @@ class _Ingest:
 
     def _offer(self, source: Source, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
         """What became of a body's changes, durable. The threads of this pool share the ledger's transactions."""
-        changes = self._read(source, body, headers)
-        if not changes:
-            return {"ignored": "the event is about no record of this project"}
-        outcomes = count_outcomes(self.project.ledger.offer(changes))
+        tracing = self.project.tracing
+        with tracing.received(source.name, headers.get("traceparent")):
+            changes = self._read(source, body, headers)
+            if not changes:
+                return {"ignored": "the event is about no record of this project"}
+            with tracing.span("offer", changes[0].pair) as trace:
+                traced = changes if trace is None else [replace(change, trace=trace) for change in changes]
+                outcomes = count_outcomes(self.project.ledger.offer(traced))
         self.project.hear(change.pair for change in changes)
         return {str(outcome): number for outcome, number in outcomes.items()}
 

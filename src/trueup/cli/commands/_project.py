@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -24,6 +25,9 @@ Pairs = Annotated[
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Only pairs of this client.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+# OpenTelemetry's own variables: where spans go.
+TRACED: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
 
 @contextmanager
 def opened(context: typer.Context) -> Iterator[Project]:
@@ -31,6 +35,10 @@ def opened(context: typer.Context) -> Iterator[Project]:
     from trueup.loading import load  # noqa: PLC0415  loads the engine
 
     with load(context.obj) as project:
+        if any(os.environ.get(name) for name in TRACED):
+            from trueup.integrations.otel import export_by_environment  # noqa: PLC0415  an extra
+
+            project.trace(export_by_environment())
         yield project
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trueup.cli.commands._project import Json, opened
+from trueup.cli.help import Commands
 from trueup.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ Targets = Annotated[
     list[str] | None, typer.Argument(metavar="[TARGET]...", help="Names of targets; by default all of them.")
 ]
 
-alerts = typer.Typer(
+alerts = Commands(
     help="Show what is wrong and who was told; tell them, or try whether they can be told.\n\n"
     "Without a command it lists. The exit code is 1 where something is wrong, 2 in trouble."
 )

@@ -91,6 +91,8 @@ _WRITE = "Write every difference to FILE, by its suffix: .jsonl, .csv or .parque
 Output = Annotated[Many, _option("--output", "-o", metavar="FILE", panel=_OUTPUT, help=_WRITE)]
 _EMIT = "Write statements that would make RIGHT equal to LEFT, to read; nothing is run. - is stdout."
 EmitSql = Annotated[str | None, _option("--emit-sql", metavar="FILE", panel=_OUTPUT, help=_EMIT)]
+_REDACT = "Show no value of this column, only that it differs; repeat it, or write a comma list."
+Redact = Annotated[Many, _option("--redact", metavar="NAME", panel=_OUTPUT, help=_REDACT)]
 Quiet = Annotated[bool, _option("--quiet", "-q", panel=_OUTPUT, help="Print nothing: the exit code is the answer.")]
 
 
@@ -129,6 +131,7 @@ def diff(
     html: HtmlFile = None,
     output: Output = None,
     emit_sql: EmitSql = None,
+    redact: Redact = None,
     quiet: Quiet = False,
 ) -> int:
     """Compare two tables or files.
@@ -138,12 +141,12 @@ def diff(
     """
     from trueup.cli import diff_files, diff_json, diff_text, options  # noqa: PLC0415
     from trueup.cli.question import Question  # noqa: PLC0415
-    from trueup.compare.target import check_target  # noqa: PLC0415
 
+    explain = explain or explain_sql
     sides_format, streamed = diff_files.parted(format or ())
-    written = diff_files.asked(output or (), emit_sql, streamed, (left, right), talks=json or explain or explain_sql)
-    if html is not None:
-        check_target(html, [side.partition("#")[0] for side in (left, right)])
+    written = diff_files.asked(
+        output or (), emit_sql, streamed, (left, right), page=html, talks=json or explain, hidden=redact or ()
+    )
     files = {"format": sides_format, "encoding": encoding, "delimiter": delimiter, "decimal": decimal}
     files |= {"thousands": thousands, "null": null}
     question = Question(
@@ -160,23 +163,24 @@ def diff(
         strategy=strategy,
         memory_mb=options.megabytes(memory),
         on=on,
+        redact=options.names(redact or ()),
     )
     with question.answer(left, right, follow=not quiet) as answer:
         diff_files.write(written, answer, (left, right))
         quiet = quiet or written.to_stdout
         wanted = not no_analysis and (json or not quiet or html is not None)
         analysis = answer.analysis() if wanted else None
-        if html is not None:
-            _write_page(html, answer, analysis)
+        _write_page(html, answer, analysis)
         if json:
             diff_json.show(answer, limit or None, analysis)
         elif not quiet:
-            told = {"explain": explain or explain_sql, "statements": explain_sql}
-            diff_text.show(answer, limit or None, analysis=analysis, **told)
+            diff_text.show(answer, limit or None, explain=explain, statements=explain_sql, analysis=analysis)
         return 0 if answer.agree else 1
 
 
-def _write_page(to: str, answer: Answer, analysis: Analysis | None) -> None:
+def _write_page(to: str | None, answer: Answer, analysis: Analysis | None) -> None:
+    if to is None:
+        return
     from trueup.cli.diff_page import page  # noqa: PLC0415
     from trueup.compare.target import whole_file  # noqa: PLC0415
     from trueup.engine.clock import SystemClock  # noqa: PLC0415

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
+from trueup.cli.help import Commands
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
     from trueup.bound import BoundPair
-    from trueup.model.evidence import Entry, Head
+    from trueup.model.evidence import Head
     from trueup.ports import Side
     from trueup.project import Project
 
@@ -46,7 +47,7 @@ class Format(enum.StrEnum):
     HTML = "html"
 
 
-evidence = typer.Typer(
+evidence = Commands(
     help="List, show, verify, export and anchor the account of every run and decision; perform one again.\n\n"
     "Without a command it lists. The exit code is 1 where something was altered or can't be proven, 2 in trouble."
 )
@@ -98,8 +99,9 @@ def show(context: typer.Context, number: Number, json: Json = False) -> int:
 def verify(context: typer.Context, anchors: Anchors = None, source: From = None, json: Json = False) -> int:
     """Say whether any entry was altered, removed, moved or slipped in, and whether every run has one.
 
-    Only anchors that were kept elsewhere show that not all of it was written anew. The exit code is 0 where nothing
-    is wrong, 1 where something is.
+    Only anchors that were kept elsewhere show that not all of it was written anew; declared places that can be read
+    are asked for theirs. The exit code is 0 where nothing is wrong, 1 where something is, 2 where such a place could
+    not be read.
     """
     from trueup.cli import evidence_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
@@ -109,7 +111,7 @@ def verify(context: typer.Context, anchors: Anchors = None, source: From = None,
     heads = _anchors(anchors or ())
     if source is None:
         with opened(context) as project:
-            proof = prove(project.archive, heads)
+            proof = prove(project.archive, heads, project.anchoring().kept())
     else:
         lines = enumerate(_text(source).splitlines(), 1)
         entries = [rules.entry_in(line, f"{source}, line {at}") for at, line in lines if line.strip()]
@@ -118,7 +120,9 @@ def verify(context: typer.Context, anchors: Anchors = None, source: From = None,
         print_json(evidence_text.proof_json(proof))
     else:
         evidence_text.show_proof(proof)
-    return 0 if proof.holds else 1
+    if not proof.holds:
+        return 1
+    return 2 if any(each.error is not None for each in proof.places) else 0
 
 
 @evidence.command("export")
@@ -157,31 +161,35 @@ def export(
 def anchor(context: typer.Context, to: To = None, json: Json = False) -> int:
     """Write the head of the chain as a line to keep elsewhere: whoever alters an entry up to it can be found out.
 
-    A file is only ever added to. The exit code is 1, and nothing is written, where the chain does not fit the anchors
-    that are there already.
+    Without --to the declared places are given it; without any it is printed. A file is only ever added to. The exit
+    code is 1, and nothing is written, where the chain does not fit the anchors that are there already; 2 where a place
+    does not take it.
     """
-    import datetime as dt  # noqa: PLC0415
-
     from trueup.cli import evidence_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json, say  # noqa: PLC0415
     from trueup.engine.account import prove  # noqa: PLC0415
-    from trueup.model.evidence import anchor_line  # noqa: PLC0415
+    from trueup.integrations.anchors import AnchorFile, line_of  # noqa: PLC0415
 
     with opened(context) as project:
-        now_us = project.ledger.now_us()
-        proof = prove(project.archive, _anchors([to]) if to is not None and to.exists() else ())
-    if not proof.chain.intact:
-        evidence_text.show_proof(proof)
-        return 1
-    line = anchor_line(proof.chain.head, dt.datetime.fromtimestamp(now_us // 1_000_000, dt.UTC).isoformat())
-    if to is not None:
-        with to.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        anchoring, now_us = project.anchoring(), project.ledger.now_us()
+        proof = prove(project.archive, _anchors([to]) if to is not None and to.exists() else (), anchoring.kept())
+        head = proof.chain.head
+        if not proof.chain.intact:
+            evidence_text.show_proof(proof)
+            return 1
+        names = list(project.anchors) if to is None else []
+        if names:
+            anchoring.send()
+        elif to is not None:
+            AnchorFile(to).give(head, now_us)
+        found = list(project.archive.anchored(names).values())
     if json:
-        print_json(evidence_text.head_json(proof.chain.head))
+        print_json(evidence_text.given_json(found, head))
+    elif names:
+        evidence_text.show_given(found, head)
     else:
-        say(line if to is None else f"{to}: entry {proof.chain.head.number} is anchored")
-    return 0
+        say(line_of(head, now_us) if to is None else f"{to}: entry {head.number} is anchored")
+    return 2 if any(each.head != head for each in found) else 0
 
 
 @evidence.command("replay")
@@ -203,6 +211,7 @@ def replay(
     """
     from trueup.cli import evidence_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
+    from trueup.engine.hidden import key_of  # noqa: PLC0415
     from trueup.engine.replay import replay as perform  # noqa: PLC0415
     from trueup.model.evidence import RUN  # noqa: PLC0415
 
@@ -213,7 +222,7 @@ def replay(
         pair = project.find(entry.fact.pair)
         found = perform(
             pair.records, entry, authority=_copy(pair, "authority", authority), replica=_copy(pair, "replica", replica),
-            memory_mb=project.memory_mb,
+            memory_mb=project.memory_mb, key=key_of(entry.fact.read(), project.archive),
         )  # fmt: skip
     if json:
         print_json(evidence_text.replay_json(found))
@@ -236,17 +245,13 @@ def _page(
     times: tuple[str | None, str | None],
     anchors: list[Path] | None,
 ) -> str:
-    from trueup.cli.evidence_page import Period, page  # noqa: PLC0415
-    from trueup.engine.account import Account, all_entries, prove  # noqa: PLC0415
+    from trueup.cli.evidence_page import Period, page_of  # noqa: PLC0415
+    from trueup.engine.account import prove  # noqa: PLC0415
 
     since_us, until_us = _moment_us(times[0], "--since"), _moment_us(times[1], "--until")
-    proof = prove(project.archive, _anchors(anchors or ()))
+    proof = prove(project.archive, _anchors(anchors or ()), project.anchoring().kept())
     wanted = None if not names and client is None else [each.name for each in chosen(project, names, client)]
-    entries: dict[str, list[Entry]] = {}
-    for entry in all_entries(project.archive, wanted):
-        entries.setdefault(entry.fact.pair, []).append(entry)
-    accounts = [Account(name, mine) for name, mine in sorted(entries.items())]
-    return page(accounts, proof, Period(since_us, until_us, project.ledger.now_us()))
+    return page_of(project.archive, wanted, proof, Period(since_us, until_us, project.ledger.now_us()))
 
 
 def _moment_us(text: str | None, option: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trueup.cli.commands._project import Json, opened
+from trueup.cli.help import Commands
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=0, help="L
 LISTED: Final = 20
 EVERY: Final = 1 << 31
 
-letters = typer.Typer(
+letters = Commands(
     help="List, show, read again or drop what webhooks brought and nobody could make sense of.\n\n"
     "Without a command it lists. The exit code is 1 where letters are kept, 2 in trouble."
 )

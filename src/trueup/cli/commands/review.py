@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trueup.cli.commands._project import Client, Json, agreed, chosen, opened
+from trueup.cli.help import Commands
 from trueup.errors import ConfigError, DecisionRefused, TrueupError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who it is;
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why. It is kept with the decision.")]
 LISTED: Final = 20
 
-review = typer.Typer(
+review = Commands(
     help="List, show and decide the questions that wait for a person.\n\n"
     "Without a command it lists. The exit code is 1 where something waits, 2 in trouble."
 )
@@ -328,6 +329,7 @@ def _decide_all(
     if preview.asked and not agreed(f"{preview.choice} for {len(preview.asked):,} cases?", yes=yes):
         return 1
     answers = [*bound.review.decide_all(preview, person=person, reason=reason, until_us=until_us)]
+    project.recorded()
     bound.work()
     return _told(project, answers, len(preview.asked), json=json)
 

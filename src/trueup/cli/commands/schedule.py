@@ -9,6 +9,7 @@ import typer
 
 from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
 from trueup.cli.commands.pause import Reason, person
+from trueup.cli.help import Commands
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class What(enum.StrEnum):
 Named = Annotated[list[str], typer.Argument(metavar="PAIR...", help="Names of pairs, or patterns such as 'orders@*'.")]
 Only = Annotated[What | None, typer.Option("--only", help="Only this schedule of the pair.")]
 
-schedule = typer.Typer(
+schedule = Commands(
     help="Show when runs are due; hold them, let them go on, or make them due now.\n\n"
     "Without a command it lists. The exit code is 1 where a run is overdue, 2 in trouble."
 )

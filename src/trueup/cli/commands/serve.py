@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trueup.cli.commands._project import opened
-from trueup.cli.commands.worker import Every, Grace, JsonLines, Quiet, Threads
+from trueup.cli.commands.worker import Every, Grace, Host, JsonLines, MetricsPort, Quiet, Threads, answering_metrics
 from trueup.errors import ConfigError
 
 if TYPE_CHECKING:
-    import uvicorn
+    from starlette.applications import Starlette
 
     from trueup.cli.service import Display
     from trueup.engine.scheduler import Performed
@@ -37,10 +37,7 @@ RunsAtOnce = Annotated[
     int | None,
     typer.Option("--runs-at-once", metavar="N", min=1, help="Runs of different pairs at a time; else the project's."),
 ]
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port to listen on; 0 for any.")]
-STARTED_POLL_S = 0.05
-ALIVE_POLL_S = 1.0
 
 
 def serve(
@@ -48,6 +45,7 @@ def serve(
     only: Only = None,
     host: Host = "127.0.0.1",
     port: Port = 8484,
+    metrics_port: MetricsPort = None,
     threads: Threads = None,
     runs_at_once: RunsAtOnce = None,
     grace: Grace = 20.0,
@@ -56,6 +54,8 @@ def serve(
     json: JsonLines = False,
 ) -> int:
     """Start runs when they are due, take webhooks at /events/SOURCE and work what waits, until SIGTERM or Ctrl-C.
+
+    /metrics and /healthz answer on the port of the webhooks; --metrics-port serves them without webhooks, or elsewhere.
 
     A stop refuses new requests, lets the batches that have begun come to their end, stops runs at their next
     checkpoint, and then ends.
@@ -70,6 +70,8 @@ def serve(
         running: list[Callable[[threading.Event], None]] = []
         if Part.INGEST in parts:
             running.append(_ingest(project, shown, host, port))
+        if metrics_port is not None:
+            running.append(answering_metrics(project, shown, host, metrics_port))
         if Part.SCHEDULER in parts:
             running += [*_scheduler(project, shown, runs_at_once, asked=only is not None), project.keeping().serve]
         if Part.WORKERS in parts:
@@ -77,6 +79,8 @@ def serve(
             running.append(lambda stop: working.serve(stop, watch.ended))
         if project.alert_plan.targets:  # whoever lives tells that another one does not
             running.append(project.alerting().serve)
+        if project.anchors:
+            running.append(project.anchoring().serve)
         return Service(shown, grace_s=grace).run(together(running))
 
 
@@ -104,42 +108,16 @@ def _scheduler(
 
 def _ingest(project: Project, shown: Display, host: str, port: int) -> Callable[[threading.Event], None]:
     """What takes webhooks."""
-    try:
-        import uvicorn  # noqa: PLC0415
+    from trueup.cli.listening import listening  # noqa: PLC0415
 
-        from trueup.web.ingest import app  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"{error.name} is not installed.",
-            hint="Install it: pip install 'trueup[web]'. Or take no webhooks: --only scheduler --only workers",
-        ) from None
-    config = uvicorn.Config(app(project, project.sources.values()), host=host, port=port, log_level="warning")
-    server = uvicorn.Server(config)
+    def tell(address: str) -> None:
+        names = ", ".join(project.sources) or "no sources"
+        url = f"{address}/events/"
+        shown.tell(f"listening on {url}… ({names})", listening=url, sources=list(project.sources))
 
-    def listen(stop: threading.Event) -> None:
-        listening = threading.Thread(target=server.run, name="trueup-web")
-        listening.start()
-        try:
-            _wait_until_started(server, listening, host, port)
-            url = f"http://{host}:{_port(server, port)}/events/"
-            names = ", ".join(project.sources) or "no sources"
-            shown.tell(f"listening on {url}… ({names})", listening=url, sources=list(project.sources))
-            while not stop.wait(ALIVE_POLL_S) and listening.is_alive():
-                pass
-        finally:
-            server.should_exit = True
-            listening.join()
+    def app() -> Starlette:
+        from trueup.web.ingest import app  # noqa: PLC0415  an extra
 
-    return listen
+        return app(project, project.sources.values())
 
-
-def _wait_until_started(server: uvicorn.Server, thread: threading.Thread, host: str, port: int) -> None:
-    while not server.started:
-        thread.join(STARTED_POLL_S)
-        if not thread.is_alive():
-            raise ConfigError(f"can't listen on {host}:{port}.", hint="Choose another --port, or another --host.")
-
-
-def _port(server: uvicorn.Server, asked: int) -> int:
-    sockets = [socket for each in server.servers for socket in each.sockets]
-    return int(sockets[0].getsockname()[1]) if sockets else asked
+    return listening(app, host, port, tell, without="take no webhooks: --only scheduler --only workers")

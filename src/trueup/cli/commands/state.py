@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from trueup.cli.commands._project import Json, opened
+from trueup.cli.help import Commands
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A new file; it is never written over another one.")]
 Backup = Annotated[Path, typer.Argument(metavar="FILE", help="What `trueup state backup` wrote.")]
 
-state = typer.Typer(
+state = Commands(
     help="Back up, restore and compact trueup's own state: what is done, what waits, cases, evidence.",
     no_args_is_help=True,
 )
@@ -69,7 +70,7 @@ def compact(
 ) -> int:
     """Forget histories, plans and dead letters that are older than `retention` says; `trueup serve` does so hourly.
 
-    Records, runs, cases, decisions and evidence stay.
+    Records, runs, cases and decisions stay; and evidence, unless it has a retention of its own.
     """
     import dataclasses  # noqa: PLC0415
 
@@ -84,6 +85,7 @@ def compact(
     say(
         f"forgotten: {counted(gone.history, 'entry of histories', 'entries of histories')}, "
         f"{counted(gone.plans, 'plan')}, {counted(gone.letters, 'dead letter')}"
+        + (f", {counted(gone.evidence, 'entry of evidence', 'entries of evidence')}" if gone.evidence else "")
     )
     if saved is not None:
         say(f"{saved:,} bytes given back")

@@ -9,10 +9,16 @@ import typer
 from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
 
 All = Annotated[bool, typer.Option("--all", help="A line for each client, not one for all of them.")]
+Trend = Annotated[bool, typer.Option("--trend", help="Show how much drifted over time, by cause and field.")]
 
 
 def status(
-    context: typer.Context, pairs: Pairs = None, client: Client = None, everything: All = False, json: Json = False
+    context: typer.Context,
+    pairs: Pairs = None,
+    client: Client = None,
+    everything: All = False,
+    trend: Trend = False,
+    json: Json = False,
 ) -> int:
     """Show how each pair is and what to type next.
 
@@ -20,15 +26,21 @@ def status(
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from trueup.cli import clients_text, conditions_text, letters_text, presence_text  # noqa: PLC0415
+    from trueup.cli import clients_text, conditions_text, letters_text, presence_text, trend_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
     with opened(context) as project:
-        found = [pair.status() for pair in chosen(project, pairs, client)]
+        bound = chosen(project, pairs, client)
+        found = [pair.status() for pair in bound]
+        trends = [pair.trend() for pair in bound] if trend else []
         workers = project.workers()
         beside = project.conditions_of_store()
         letters = project.archive.count_letters()
-    if json:
+    if trend and json:
+        print_json({"pairs": [each.as_json() for each in trends]})
+    elif trend:
+        trend_text.show(trends)
+    elif json:
         document = {
             "pairs": [{**asdict(each), "exit_code": each.exit_code} for each in found],
             "workers": presence_text.workers_json(workers, found[0].now_us),

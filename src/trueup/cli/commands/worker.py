@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trueup.cli.commands._project import Client, Pairs, chosen, opened
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from trueup.cli.service import Display
+    from trueup.project import Project
 
 Threads = Annotated[
     int | None,
@@ -23,6 +29,12 @@ Every = Annotated[
 ]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line, every --every seconds.")]
 
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", metavar="N", min=0, max=65535, help="Answer /metrics and /healthz on this port."),
+]
+
 
 def worker(
     context: typer.Context,
@@ -33,6 +45,8 @@ def worker(
     quiet: Quiet = False,
     every: Every = 10.0,
     json: JsonLines = False,
+    host: Host = "127.0.0.1",
+    metrics_port: MetricsPort = None,
 ) -> int:
     """Work what is due, and sleep until something is, until SIGTERM or Ctrl-C.
 
@@ -46,8 +60,28 @@ def worker(
         names = [pair.name for pair in chosen(project, pairs, client)]
         working = project.worker(names, threads=threads)
         watch = Watch(project, names)
-        service = Service(display(watch, quiet=quiet, json=json, every_s=every), grace_s=grace)
+        shown = display(watch, quiet=quiet, json=json, every_s=every)
+        service = Service(shown, grace_s=grace)
         parts: list[Callable[[threading.Event], None]] = [lambda stop: working.serve(stop, watch.ended)]
         if project.alert_plan.targets:
             parts.append(project.alerting().serve)
+        if project.anchors:
+            parts.append(project.anchoring().serve)
+        if metrics_port is not None:
+            parts.append(answering_metrics(project, shown, host, metrics_port))
         return service.run(together(parts))
+
+
+def answering_metrics(project: Project, shown: Display, host: str, port: int) -> Callable[[threading.Event], None]:
+    """What answers /metrics and /healthz, and nothing else."""
+    from trueup.cli.listening import listening  # noqa: PLC0415
+
+    def app() -> Starlette:
+        from trueup.web.metrics import app  # noqa: PLC0415  an extra
+
+        return app(project)
+
+    def tell(address: str) -> None:
+        shown.tell(f"answering {address}/metrics", metrics=f"{address}/metrics")
+
+    return listening(app, host, port, tell, without="leave out --metrics-port")

@@ -63,12 +63,9 @@ def _from_ranges(snapshot: Snapshot, asked: Projection, rows: int) -> Iterator[V
     first, last = span
     width = max(1, (last - first + 1) * _RANGE_ROWS // rows)
     step = max(width, (last - first + 1) // _RANGES)
-    found = [
-        batch.select([0])
-        for at in range(first, last + 1, step)[:_RANGES]
-        if (batch := snapshot.hashes_within(snapshot.functions[0], at, min(at + width - 1, last), 8 * _RANGE_ROWS))
-        is not None and batch.num_rows
-    ]  # fmt: skip
+    ranges = [(at, min(at + width - 1, last)) for at in range(first, last + 1, step)[:_RANGES]]
+    batches = snapshot.hashes_within_each(snapshot.functions[0], ranges, 8 * _RANGE_ROWS)
+    found = [batch.select([0]) for batch in batches if batch is not None and batch.num_rows]
     if found:
         for batch in snapshot.records(pa.Table.from_batches(found)):
             yield from _values(batch, asked)

@@ -18,7 +18,7 @@ from trueup.model.budget import CallKind
 from trueup.model.canonical import parse_json
 from trueup.model.outcome import RateLimited
 from trueup.model.retry_after import http_date_us, retry_after_us
-from trueup.ports import Gate
+from trueup.ports import OUTGOING, Gate
 from trueup.sides.http.auth import Credentials
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Calls:
             request = self._connected().build_request(
                 method,
                 url,
-                headers={"Accept": "application/json", **self._headers, **proof, **headers},
+                headers={"Accept": "application/json", **OUTGOING.get(), **self._headers, **proof, **headers},
                 content=None if body is None else body.encode(),
             )
             answer = self._patiently(request, kind)

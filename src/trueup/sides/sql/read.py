@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from trueup.errors import SchemaError
 from trueup.model.canonical import canonical_text, is_odd
-from trueup.model.columns import delivered
+from trueup.model.columns import delivered, versions
 from trueup.model.record import Field, Found, Projection, key_parts, key_text, version_of
 from trueup.ports import Scope
 from trueup.sides.scanning import schema_of, within
@@ -160,8 +160,7 @@ def _version_array(array: Raw, known: Known, reading: Reading) -> pa.Array[Any]:
         return array.cast(pa.int64()) if isinstance(array, pa.Array) else pa.array(array, pa.int64())
     if not isinstance(array, pa.Array):
         return pa.array([_version(value, known) for value in array], pa.int64())
-    texts = delivered(array, known.kind, Field("", "", known.kind), known.zone).to_pylist()
-    return pa.array([version_of(text, known.kind) for text in texts], pa.int64())
+    return versions(delivered(array, known.kind, Field("", "", known.kind), known.zone), known.kind)
 
 
 def delivered_array(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute
 import sqlalchemy as sa
 
 from trueup.model.columns import key_texts
@@ -32,11 +33,14 @@ from trueup.sides.sql.limits import UNLIMITED, Limits
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.trouble import in_our_words
 
+pc: Any = pyarrow.compute
 # How often, and for how long, what still runs is told to end.
 _ENDING_S: Final = 0.2
 _ENDING_MAX_S: Final = 10.0
 # Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
 _PIECE_ROWS: Final = 32_768
+# Long enough to time on a link that is worth timing, and soon there on any other.
+_TRIAL_BYTES: Final = 262_144
 
 
 class SqlSnapshot:
@@ -69,8 +73,6 @@ class SqlSnapshot:
                 if not (hasher.shares_instant and self._instant):
                     self._max = 1
                 self._known = {function.name: function for function in hasher.functions(first, of)}
-                asked = limits.gentle or packed_key(of, hasher) is not None
-                self._pages = hasher.pages(first, of) if asked else None
             except BaseException:
                 self.close()
                 raise
@@ -89,6 +91,11 @@ class SqlSnapshot:
     def here(self) -> bool:
         """Whether the engine runs in this process."""
         return self._hasher.here
+
+    @property
+    def sketches(self) -> bool:
+        """Not where connections rest: cells can't be asked for in pieces."""
+        return self._hasher.sketches and not self._limits.gentle and whole_number_key(self._of) is not None
 
     @property
     def unique(self) -> bool:
@@ -139,11 +146,12 @@ class SqlSnapshot:
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
         """Packed by the server where it can say where rows lie, else as a scan."""
         columns = packed_key(self._of, self._hasher)
-        if self._pages is None or columns is None:
+        pages = None if columns is None else self._pages()
+        if pages is None or columns is None:
             yield from self._scanned(self._known[function])
             return
         packed = [*columns, Packed(self._known[function].hash, "integer", nullable=True)]
-        for condition, values in self._pages:
+        for condition, values in pages:
             yield self._packed(packed, self._of.from_where(condition), values)
 
     def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
@@ -157,9 +165,25 @@ class SqlSnapshot:
         batch = self._packed([Packed(key, "integer", nullable=False), hashed], rest, (first, last))
         return batch if batch.num_rows <= rows_max else None
 
+    def hashes_within_each(
+        self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
+    ) -> list[pa.RecordBatch | None]:
+        """One packed row for all of them, unless connections have to rest."""
+        if self._hasher.here or self._limits.gentle or not ranges:
+            return [self.hashes_within(function, *each, rows_max) for each in ranges]
+        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
+        assert key is not None
+        within = self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}")
+        one = f"SELECT {key} AS k, {known.hash} AS h {within} ORDER BY {key} LIMIT {rows_max + 1}"
+        self._note(f"{one} … UNION ALL, {len(ranges)} times")
+        each_one = " UNION ALL ".join(f"SELECT k, h FROM ({one}) AS r{at}" for at in range(len(ranges)))
+        columns = [Packed("k", "integer", nullable=False), Packed("h", "integer", nullable=bool(known.unless))]
+        batch = self._packed_rows(columns, f"FROM ({each_one}) AS u", [end for each in ranges for end in each])
+        return [_ranged(batch, *each, rows_max) for each in ranges]
+
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
-        """All tables of cells in one scan; None where connections rest: it can't be asked for in pieces."""
-        key = None if self._limits.gentle else whole_number_key(self._of)
+        """All tables of cells in one scan."""
+        key = whole_number_key(self._of) if self.sketches else None
         sql = None if key is None else self._hasher.cells(key, self._known[function], sizes, self._of.from_where())
         if sql is None:
             return None
@@ -170,8 +194,21 @@ class SqlSnapshot:
         columns = {"t": which, "c": cells, "n": counts, "k": keys, "h": hashes, "q": checks}
         return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
 
+    def pace(self) -> float | None:
+        """The time for some hundred kilobytes, without what an answer takes that has nothing in it."""
+        if self._hasher.here:
+            return None
+        seconds = []
+        for size in (1, _TRIAL_BYTES):
+            started = time.monotonic()
+            self._one(f"SELECT repeat('x', {size})")
+            seconds.append(time.monotonic() - started)
+        return _TRIAL_BYTES / max(seconds[1] - seconds[0], 1e-9)
+
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """By the engine's own lists or arrays of keys, else one key after the other."""
+        # Else each of many small batches would be asked for by a statement of its own.
+        keys = keys.combine_chunks()
         conditions = self._hasher.among(self._of, keys)
         if conditions is None:
             yield from self._looked_up(keys)
@@ -204,6 +241,9 @@ class SqlSnapshot:
 
     def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
         self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}")
+        return self._packed_rows(columns, rest, values)
+
+    def _packed_rows(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
         with self._borrowed() as connection, self._limits.working(self._rest):
             arrays = self._hasher.pack(connection, columns, rest, values)
         names = [*(f"k{at}" for at in range(len(columns) - 1)), "h"]
@@ -243,8 +283,8 @@ class SqlSnapshot:
         """Conditions that part the rows: one piece, or many small ones where connections have to rest between them."""
         if not self._limits.gentle:
             return iter([("", ())])
-        if self._pages is not None:
-            return iter(self._pages)
+        if (pages := self._pages()) is not None:
+            return iter(pages)
         key, span = whole_number_key(self._of), self.span()
         if key is None or span is None:
             return iter([("", ())])
@@ -255,6 +295,10 @@ class SqlSnapshot:
             (f"{key} >= {mark} AND {key} <= {mark}", (at, min(at + width - 1, span[1])))
             for at in range(span[0], span[1] + 1, width)
         )
+
+    def _pages(self) -> Sequence[tuple[str, Sequence[Any]]] | None:
+        with self._borrowed() as connection:
+            return self._hasher.pages(connection, self._of)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         return self._all(sql, values)[0]
@@ -328,6 +372,12 @@ class SqlSnapshot:
 
 class Closed(Exception):
     """The snapshot was closed while it was asked; nobody waits for the answer."""
+
+
+def _ranged(batch: pa.RecordBatch, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+    keys = batch.column("k0")
+    found = batch.filter(pc.and_(pc.greater_equal(keys, first), pc.less_equal(keys, last)))
+    return found.sort_by("k0") if found.num_rows <= rows_max else None
 
 
 def _int(value: Any) -> int:

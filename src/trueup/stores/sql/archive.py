@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trueup.ports import Clock
 from trueup.stores.sql.alerts import SqlAlerts
+from trueup.stores.sql.anchors import SqlAnchors
 from trueup.stores.sql.cases import SqlCases
 from trueup.stores.sql.decisions import SqlDecisions
 from trueup.stores.sql.evidence import SqlEvidence
@@ -14,11 +15,14 @@ from trueup.stores.sql.runs import SqlRuns
 from trueup.stores.sql.schedules import SqlSchedules
 from trueup.stores.sql.seals import SqlSeals
 from trueup.stores.sql.storage import Storage
+from trueup.stores.sql.tallies import SqlTallies
+from trueup.stores.sql.trends import SqlTrends
 
 
 class SqlArchive(
     SqlRuns,
     SqlPlans,
+    SqlTrends,
     SqlSchedules,
     SqlSeals,
     SqlCases,
@@ -27,8 +31,10 @@ class SqlArchive(
     SqlLetters,
     SqlPresences,
     SqlAlerts,
+    SqlAnchors,
+    SqlTallies,
 ):
-    """Runs with their cursors and plans, schedules, seals, cases, evidence, letters, workers and alerts in a database.
+    """Runs with cursors, plans and trends, schedules, seals, cases, evidence, letters, workers, alerts in a database.
 
     clock: of leases, and when something happened; by default the storage's.
     """
@@ -36,6 +42,7 @@ class SqlArchive(
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         SqlRuns.__init__(self, storage, clock)
         SqlPlans.__init__(self, storage)
+        SqlTrends.__init__(self, storage)
         SqlSchedules.__init__(self, storage, clock)
         SqlSeals.__init__(self, storage)
         SqlCases.__init__(self, storage, clock)
@@ -44,6 +51,8 @@ class SqlArchive(
         SqlLetters.__init__(self, storage)
         SqlPresences.__init__(self, storage, clock)
         SqlAlerts.__init__(self, storage, clock)
+        SqlAnchors.__init__(self, storage, clock)
+        SqlTallies.__init__(self, storage)
 
     def close(self) -> None:
         """Gives back connections."""

@@ -1,15 +1,16 @@
-"""Evidence in SQL: one chain, to which rows are only ever added.
+"""Evidence in SQL: one chain, to which rows are only ever added, but for what is cut off at its beginning.
 
 Concurrency: whoever appends holds the row of the chain, the last that its transaction takes, until that ends.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Any, Final
 
 from trueup.model.decision import MADE
-from trueup.model.evidence import DECISION, RUN, Entry, Fact, Head, append
+from trueup.model.evidence import CUT, DECISION, RUN, Entry, Fact, Head, append, cut_fact
 from trueup.model.run import OPEN
 from trueup.ports import Clock
 from trueup.stores.sql.storage import ROWS_MAX, Session, Storage, marks
@@ -27,6 +28,16 @@ _UNRECORDED: Final = f"""
     AND d.number > (SELECT coalesce(max(decisions_before), 0) FROM trueup_chain)
     AND NOT EXISTS (SELECT 1 FROM trueup_evidence e WHERE e.kind = '{DECISION}' AND e.about = d.id)
 """
+# Of what is cut, nothing may be taken to have no entry.
+_CUT_RUNS: Final = f"""
+    SELECT coalesce(max(r.number), 0) FROM trueup_run r JOIN trueup_evidence e
+    ON e.kind = '{RUN}' AND e.about = CAST(r.number AS TEXT) AND e.number <= ?
+"""
+_CUT_DECISIONS: Final = f"""
+    SELECT coalesce(max(d.number), 0) FROM trueup_decision d JOIN trueup_evidence e
+    ON e.kind = '{DECISION}' AND e.about = d.id AND e.number <= ?
+"""
+_KEY: Final = "redaction"
 
 
 class SqlEvidence:
@@ -69,14 +80,44 @@ class SqlEvidence:
         found: list[Any] = self._storage.read(lambda session: session.execute(_UNRECORDED).fetchall())
         return [(str(kind), str(pair), str(about)) for kind, pair, about in found]
 
+    def cut_evidence(self, before_us: int) -> Entry | None:
+        """Removes the entries up to the first of that time or later; answers the one that stands for them."""
+
+        def cut(session: Session) -> Entry | None:
+            _held(session, self._storage)
+            left = "SELECT min(number) FROM trueup_evidence WHERE at_us >= ?"
+            first = session.execute(left, (before_us,)).fetchone()[0]
+            going = "SELECT kind, at_us, number, digest FROM trueup_evidence WHERE number < ? ORDER BY number"
+            found = session.execute(going, (ROWS_MAX if first is None else first,)).fetchall()
+            if not found:
+                return None
+            last = Head(int(found[-1][2]), str(found[-1][3]))
+            former = _found(session, "kind = ? ORDER BY number DESC LIMIT 1", (CUT,))
+            fact = cut_fact(former, [(str(kind), int(at_us)) for kind, at_us, *_ in found], last, before_us)
+            for column, newest in (("runs_before", _CUT_RUNS), ("decisions_before", _CUT_DECISIONS)):
+                number = int(session.execute(newest, (last.number,)).fetchone()[0])
+                moved = f"UPDATE trueup_chain SET {column} = ? WHERE name = ? AND {column} < ?"
+                session.execute(moved, (number, _CHAIN, number))
+            entry = recorded(session, self._storage, self._clock, fact)
+            session.execute("DELETE FROM trueup_evidence WHERE number <= ?", (last.number,))
+            return entry
+
+        return self._storage.write(cut)
+
+    def redaction_key(self) -> str:
+        """64 hex digits, made when it is first asked for."""
+
+        def made(session: Session) -> str:
+            insert = "INSERT INTO trueup_secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+            session.execute(insert, (_KEY, secrets.token_hex(32)))
+            return _secret(session) or ""
+
+        return self._storage.read(_secret) or self._storage.write(made)
+
 
 def recorded(session: Session, storage: Storage, clock: Clock | None, fact: Fact) -> Entry:
     """The entry that puts a fact on record, appended within a transaction unless it is there already."""
-    head = _head(session, storage.for_update)
-    if head is None:
-        insert = f"INSERT INTO trueup_chain (name, number, digest) VALUES ({marks('123')}) ON CONFLICT DO NOTHING"
-        session.execute(insert, (_CHAIN, 0, Head().digest))
-        head = _head(session, storage.for_update) or Head()
+    head = _held(session, storage)
     known = _found(session, "kind = ? AND about = ?", (fact.kind, fact.about))
     if known is not None:
         return known
@@ -87,6 +128,21 @@ def recorded(session: Session, storage: Storage, clock: Clock | None, fact: Fact
     moved = "UPDATE trueup_chain SET number = ?, digest = ? WHERE name = ?"
     session.execute(moved, (entry.number, entry.digest, _CHAIN))
     return entry
+
+
+def _held(session: Session, storage: Storage) -> Head:
+    """The end of the chain, to which nobody else may append before the transaction ends."""
+    head = _head(session, storage.for_update)
+    if head is None:
+        insert = f"INSERT INTO trueup_chain (name, number, digest) VALUES ({marks('123')}) ON CONFLICT DO NOTHING"
+        session.execute(insert, (_CHAIN, 0, Head().digest))
+        head = _head(session, storage.for_update) or Head()
+    return head
+
+
+def _secret(session: Session) -> str | None:
+    found = session.execute("SELECT value FROM trueup_secret WHERE name = ?", (_KEY,)).fetchone()
+    return None if found is None else str(found[0])
 
 
 def _head(session: Session, for_update: str) -> Head | None:

@@ -12,13 +12,13 @@ from operator import is_not, ne
 from typing import Any, Final, TypeVar
 
 from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
-from trueup.model.row import Row
+from trueup.model.row import Done, Row
 from trueup.model.urgency import Waiting, lowest_share
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction
 from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
-from trueup.stores.sql.schema import ABSENT, COLUMNS, insert_of, kept, row_of, update_of
+from trueup.stores.sql.schema import ABSENT, COLUMNS, DONE, insert_of, kept, row_of, update_of
 from trueup.stores.sql.sqlite import SqliteFile
 
 SCAN_BATCH: Final = 1_000
@@ -30,6 +30,7 @@ _NAMES = ", ".join(COLUMNS)
 # CROSS JOIN keeps the order: for each key asked, one look into the index on (pair, key).
 _ASKED = "(SELECT value AS asked FROM json_each(?)) CROSS JOIN trueup_row"
 _LOAD = f"SELECT {_NAMES}, id FROM {_ASKED} WHERE pair = ? AND key = asked"
+_DONE = f"SELECT {DONE} FROM {_ASKED} WHERE pair = ? AND key = asked"
 _LOAD_IDS = f"SELECT {_NAMES} FROM {_ASKED} WHERE id = asked"
 _SCAN = f"SELECT {_NAMES} FROM trueup_row WHERE pair = ? AND key > ? ORDER BY key LIMIT ?"
 _IDS = {
@@ -107,6 +108,12 @@ class SqlLedger(RowLedger):
         with self._file.reading() as connection:
             loaded = connection.execute(_LOAD, (json.dumps(list(dict.fromkeys(keys))), pair))
             return {values[1]: row_of(values) for values in loaded}
+
+    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+        """What is done of these keys; absent keys have no row."""
+        with self._file.reading() as connection:
+            loaded = connection.execute(_DONE, (json.dumps(list(dict.fromkeys(keys))), pair))
+            return {values[0]: Done._make(values) for values in loaded}
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches, in the order of their keys; where: `all`, `pending` or `parked`."""

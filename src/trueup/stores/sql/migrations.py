@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from trueup.model.evidence import GENESIS
-from trueup.stores.sql import alerts
+from trueup.stores.sql import alerts, anchors, tallies, trends
 from trueup.stores.sql.steps import Step
 
 SQLITE: Final[tuple[Step, ...]] = (
@@ -338,4 +338,7 @@ SQLITE: Final[tuple[Step, ...]] = (
         """,
     ),
     alerts.STEP,
+    anchors.STEP,
+    trends.STEP,
+    tallies.STEP,
 )

@@ -14,9 +14,11 @@ from typing import Any, Final
 from trueup.model import run as rules
 from trueup.model.evidence import Fact, died
 from trueup.model.run import DONE, OPEN, Begun, Piece, Run, Slot
+from trueup.model.trend import RunDrift
 from trueup.ports import Clock
 from trueup.stores.sql.evidence import recorded
 from trueup.stores.sql.storage import Session, Storage, as_json, batches, marks, storable
+from trueup.stores.sql.trends import add_drift
 
 _RUN: Final = "pair, what, started_us, cutoff_us, number, ended_us, ended, error, counts, done, memo"
 _LEASE: Final = "owner, fence, lease_until"
@@ -83,7 +85,13 @@ class SqlRuns:
 
         return self._storage.write(save)
 
-    def close_run(self, run: Run, cursors: Mapping[str, int] | None = None, fact: Fact | None = None) -> bool:
+    def close_run(
+        self,
+        run: Run,
+        cursors: Mapping[str, int] | None = None,
+        fact: Fact | None = None,
+        drift: RunDrift | None = None,
+    ) -> bool:
         """Stores how it ended, frees the slot and moves cursors (by name); False where the fence is old."""
 
         def close(session: Session) -> bool:
@@ -96,6 +104,8 @@ class SqlRuns:
                 "INSERT INTO trueup_cursor VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 sorted((cursors or {}).items()),
             )
+            if drift is not None:
+                add_drift(session, drift)
             if fact is not None:
                 recorded(session, self._storage, self._clock, fact)
             return True

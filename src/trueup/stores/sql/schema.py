@@ -36,6 +36,10 @@ def kept(row: Row) -> tuple[Any, ...]:
     return (*_plain(row), attempted, ready_at)
 
 
+# Of a row, as `Done` names it.
+DONE: Final = "key, done_action, done_digest, done_replica, done_at, unordered"
+
+
 # What the table holds in a column that an insert leaves out.
 ABSENT: Final = (None, None, *kept(Row("", ""))[2:])
 

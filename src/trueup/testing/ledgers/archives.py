@@ -1,4 +1,4 @@
-"""The archive: runs, plans, schedules, cases, evidence, letters, workers and alerts, each in a file of its own."""
+"""The archive: runs, plans, trends, schedules, cases, evidence, letters, workers, alerts, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from trueup.testing.ledgers.presences import PresenceContract
 from trueup.testing.ledgers.runs import PieceContract, RunContract
 from trueup.testing.ledgers.schedules import ScheduleContract
 from trueup.testing.ledgers.seals import SealContract
+from trueup.testing.ledgers.tallies import TallyContract
+from trueup.testing.ledgers.trends import TrendContract
 
 
 class ArchiveContract(
@@ -31,7 +33,9 @@ class ArchiveContract(
     PresenceContract,
     ScheduleContract,
     SealContract,
+    TrendContract,
     AlertContract,
+    TallyContract,
 ):
     """What the archive keeps. A subclass brings `make`: a new, empty archive whose time is the clock's."""
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from trueup.model import anchor as rules
 from trueup.model.case import Case
 from trueup.model.decision import Choice, Decision, DecisionState
-from trueup.model.evidence import DECISION, RUN, Fact, Head, verify
+from trueup.model.evidence import CUT, DECISION, RUN, Fact, Head, cut_in, verify
 from trueup.model.run import Run
 from trueup.ports import Archive
 from trueup.testing.clock import ManualClock
@@ -111,3 +112,93 @@ class EvidenceContract:
             assert archive.conclude(acting, DecisionState.DONE, "", "seen", decided if recorded else None)
         assert [each.fact for each in archive.entries()] == ([decided] if recorded else [])
         assert archive.unrecorded() == ([] if recorded else [(DECISION, "orders", "ab12")])
+
+    # ── what is cut ──────────────────────────────────────────────────────────────────────────────────
+
+    def test_what_is_cut_is_gone_and_one_entry_stands_for_it(self, archive: Archive, clock: ManualClock) -> None:
+        entries = []
+        for at in range(1, 6):
+            clock.advance(10)
+            entries.append(archive.put_on_record(fact(str(at))))
+        assert archive.cut_evidence(entries[0].at_us) is None
+        standing = archive.cut_evidence(entries[3].at_us)
+        assert standing is not None
+        cut = cut_in(standing)
+        assert cut is not None
+        assert (standing.number, standing.fact.kind, cut.last, dict(cut.kinds)) == (6, CUT, entries[2].head, {RUN: 3})
+        assert (cut.from_us, cut.to_us) == (entries[0].at_us, entries[2].at_us)
+        assert archive.entries() == [*entries[3:], standing]
+        assert (archive.entry(3), archive.entry(4), archive.fact(RUN, "3")) == (None, entries[3], None)
+        assert archive.entries(after=2, limit=1) == archive.entries(after=3, limit=1) == entries[3:4]
+        assert archive.cut_evidence(entries[3].at_us) is None
+        found = verify(archive.entries(), archive.head(), [each.head for each in entries])
+        assert (found.findings, found.cut, found.anchored) == ([], cut, 5)
+
+    def test_an_entry_that_stands_for_others_is_cut_in_its_turn(self, archive: Archive, clock: ManualClock) -> None:
+        for at in range(1, 4):
+            archive.put_on_record(fact(str(at)))
+        clock.advance(10)
+        archive.cut_evidence(clock.now_us())
+        clock.advance(10)
+        standing = archive.cut_evidence(clock.now_us())
+        assert archive.entries() == [standing]
+        assert standing is not None
+        cut = cut_in(standing)
+        assert cut is not None
+        assert (cut.last.number, dict(cut.kinds)) == (4, {RUN: 3, CUT: 1})
+        entry = archive.put_on_record(fact("9"))
+        assert verify(archive.entries(), archive.head()).findings == []
+        assert (entry.number, entry.previous) == (6, standing.digest)
+
+    def test_runs_whose_entries_were_cut_are_not_missed(self, archive: Archive, clock: ManualClock) -> None:
+        for recorded in (True, True, False):
+            run = replace(self._begun(archive, Run("orders", "run", 1)), ended="done", ended_us=5)
+            archive.close_run(run, {}, fact(str(run.number)) if recorded else None)
+            clock.advance(10)
+        assert [each[2] for each in archive.unrecorded()] == [str(run.number)]
+        archive.cut_evidence(clock.now_us())
+        assert [each[2] for each in archive.unrecorded()] == [str(run.number)]
+
+    # ── anchors ──────────────────────────────────────────────────────────────────────────────────────
+
+    def test_a_place_is_claimed_once_and_keeps_what_it_was_given(self, archive: Archive, clock: ManualClock) -> None:
+        head = archive.put_on_record(fact("1")).head
+        seen = archive.anchored(["vault", "desk"])["vault"]
+        assert (seen.head, rules.due(seen, head, clock.now_us())) == (Head(), True)
+        claimed = archive.claim_place(seen, "a", LEASE_US)
+        assert claimed is not None
+        assert archive.claim_place(seen, "b", LEASE_US) is None
+        assert archive.claim_place(archive.anchored(["vault"])["vault"], "b", LEASE_US) is None
+        ended = rules.arrived(claimed, head, clock.now_us())
+        assert archive.end_claim(ended)
+        assert archive.end_claim(ended)
+        assert archive.anchored(["vault"]) == {"vault": ended}
+        assert not rules.due(ended, head, clock.now_us())
+
+    def test_whoever_stood_still_with_a_place_is_replaced(self, archive: Archive, clock: ManualClock) -> None:
+        head = archive.put_on_record(fact("1")).head
+        late = archive.claim_place(archive.anchored(["vault"])["vault"], "a", LEASE_US)
+        clock.advance(LEASE_US / 1e6)
+        taken = archive.claim_place(archive.anchored(["vault"])["vault"], "b", LEASE_US)
+        assert late is not None
+        assert taken is not None
+        assert not archive.end_claim(rules.arrived(late, head, clock.now_us()))
+        failed = rules.failed(taken, "no answer", clock.now_us(), 1.0)
+        assert archive.end_claim(failed)
+        known = archive.anchored(["vault"])["vault"]
+        assert (known.tries, known.failed, known.head) == (1, 1, Head())
+        assert not rules.due(known, head, clock.now_us())
+        clock.advance(10)
+        assert rules.due(known, head, clock.now_us())
+
+    def test_of_many_that_claim_a_place_one_has_it(self, archive: Archive) -> None:
+        seen, taken = archive.anchored(["vault"])["vault"], []
+        together(WORKERS, lambda worker: taken.append(archive.claim_place(seen, str(worker), LEASE_US)))
+        assert sum(each is not None for each in taken) == 1
+
+    def test_the_key_of_hashes_is_made_once(self, archive: Archive) -> None:
+        """Given many that ask for it first, I expect all to have the same."""
+        found: list[str] = []
+        together(WORKERS, lambda worker: found.append(archive.redaction_key()))
+        assert len(set(found)) == 1
+        assert len(bytes.fromhex(found[0])) == 32

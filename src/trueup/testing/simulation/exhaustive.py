@@ -29,7 +29,7 @@ INSTANT: Final = frozenset(
      "archive.begin_run", "archive.keep_run", "archive.save_run", "archive.close_run", "archive.cursor",
      "archive.cut", "archive.claim_piece", "archive.keep_piece", "archive.finish_piece", "archive.pieces",
      "archive.suspects", "archive.count_suspects", "archive.plan", "archive.items", "archive.count_items",
-     "archive.move_items", "archive.cases", "archive.presences",
+     "archive.move_items", "archive.cases", "archive.streaks", "archive.presences",
      "archive.acceptances"}
 )  # fmt: skip
 

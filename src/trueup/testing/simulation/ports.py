@@ -9,7 +9,7 @@ from trueup.errors import StateError, TrueupError
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.health import Health
-from trueup.model.row import Baseline, Claim, Finish, Row
+from trueup.model.row import Baseline, Claim, Done, Finish, Row
 from trueup.testing.simulation.scheduler import Host, Killed
 
 if TYPE_CHECKING:
@@ -190,6 +190,10 @@ class LedgerPort:
     def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
         """See the port."""
         return self._wire.call("ledger.rows", lambda: self._world.ledger.rows(pair, keys))
+
+    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+        """See the port."""
+        return self._wire.call("ledger.done", lambda: self._world.ledger.done(pair, keys))
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """See the port."""

@@ -80,6 +80,8 @@ class Hasher(ABC):
 
     # Whether the engine runs in this process, so that no network is between.
     here: ClassVar[bool] = False
+    # Whether it has a statement for cells.
+    sketches: ClassVar[bool] = False
     # Whether several connections can see one instant.
     shares_instant: ClassVar[bool] = False
     # Format of a whole number in 64 bits, so that differences do not overflow.

@@ -60,6 +60,7 @@ class DuckDB(Hasher):
     """DuckDB."""
 
     here: ClassVar[bool] = True
+    sketches: ClassVar[bool] = True
     wide: ClassVar[str] = "CAST({} AS BIGINT)"
 
     def begin(self, connection: sa.Connection) -> str:

@@ -56,6 +56,7 @@ _SAMPLES: Final = (
     "timestamp_send(timestamp '1969-07-20 20:17:40.5')", "timestamptz_send(timestamptz '2024-02-29 12:00:00+00')",
     "'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid", "'\\x00ff'::bytea",
 )  # fmt: skip
+_REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
 _LAST_PAGE: Final = 2**32 - 1
@@ -72,25 +73,29 @@ _FAR: Final = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
 class PostgreSQL(Hasher):
     """PostgreSQL; its own hash from version 14."""
 
+    sketches: ClassVar[bool] = True
     shares_instant: ClassVar[bool] = True
     wide: ClassVar[str] = "{}::int8"
 
     def begin(self, connection: sa.Connection) -> str:
         """Exports what it sees. A standby can't; there each comparison has one connection."""
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if connection.exec_driver_sql("SELECT pg_is_in_recovery()").scalar():
-            return ""
-        return str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar())
+        driver: Any = connection.connection.driver_connection
+        # Both at once: on a slow link each statement waits for the one before.
+        with driver.cursor() as cursor:
+            cursor.execute(f"{_REPEATABLE}; SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_export_snapshot() END")
+            cursor.nextset()
+            return str(cursor.fetchone()[0])
 
     def join(self, connection: sa.Connection, instant: str) -> None:
         """Imports it."""
-        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{instant}'")
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor:
+            cursor.execute(f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{instant}'")
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own if the server is new enough, then the canonical one."""
         found = [_native(connection, of)] if _recent(connection) else []
-        if connection.exec_driver_sql("SHOW server_encoding").scalar() == "UTF8":
+        if _told(connection).parameter_status("server_encoding") == "UTF8":
             texts = [self.text(of, *each) for each in hashed_columns(of)]
             if made := framed(texts, "octet_length({0})::text || ':' || {0}"):
                 row = f"('x' || left(md5({' || '.join(made[0])}), 15))::bit(60)::int8"
@@ -189,7 +194,13 @@ class PostgreSQL(Hasher):
 
 
 def _recent(connection: sa.Connection) -> bool:
-    return int(connection.exec_driver_sql("SHOW server_version_num").scalar() or 0) >= _SINCE
+    return bool(_told(connection).server_version >= _SINCE)
+
+
+def _told(connection: sa.Connection) -> Any:
+    """What the server said of itself when it was connected to; it need not be asked again."""
+    driver: Any = connection.connection.driver_connection
+    return driver.info
 
 
 def _native(connection: sa.Connection, of: Selection) -> Function:

@@ -10,7 +10,7 @@ from operator import ne
 from typing import Any, Final, TypeVar
 
 from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
-from trueup.model.row import Row, State
+from trueup.model.row import Done, Row, State
 from trueup.model.urgency import Waiting, most_urgent
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction
@@ -98,6 +98,11 @@ class PostgresqlLedger(RowLedger):
     def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
         """The rows of these keys; absent keys have no row."""
         return {row.key: row for row in self._rows(self._statements.rows, (pair, texts(list(dict.fromkeys(keys)))))}
+
+    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+        """What is done of these keys; absent keys have no row."""
+        loaded = self._all(self._statements.done, (pair, texts(list(dict.fromkeys(keys)))))
+        return {values[0]: Done._make(values) for values in loaded}
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches, in the order of their keys; where: `all`, `pending` or `parked`."""

@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from trueup.model.evidence import GENESIS
-from trueup.stores.sql import alerts
+from trueup.stores.sql import alerts, anchors, tallies, trends
 from trueup.stores.sql.postgresql.address import Address
 from trueup.stores.sql.postgresql.database import Connection
 from trueup.stores.sql.steps import Step, check_needs, needs
@@ -348,6 +348,9 @@ STEPS: Final[tuple[Step, ...]] = (
         """,
     ),
     alerts.STEP,
+    anchors.STEP,
+    trends.STEP,
+    tallies.STEP,
 )
 
 

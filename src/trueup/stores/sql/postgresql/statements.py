@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from trueup.model.change import VERIFY_PRIORITY
 from trueup.stores.history import ENTRIES_KEPT
-from trueup.stores.sql.schema import COLUMNS, TYPES
+from trueup.stores.sql.schema import COLUMNS, DONE, TYPES
 
 PRUNE_BATCH: Final = 10_000
 _NAMES = ", ".join(COLUMNS)
@@ -33,6 +33,7 @@ class Statements:
         # Everybody locks in the order of the keys, so nobody waits for a transaction that waits for him.
         self.load = f"SELECT {_ROW} FROM {row} r WHERE pair = %s AND key = ANY (%s::text[]) ORDER BY key FOR UPDATE"
         self.rows = f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
+        self.done = f"SELECT {DONE} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
         self.queues = f"""
             SELECT found.* FROM unnest(%s::text[]) AS of(pair)
             CROSS JOIN LATERAL (SELECT of.pair, priority FROM generate_series(0, {VERIFY_PRIORITY}) AS priority) asked
