@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -67,5 +67,5 @@ def pace(sides: Hashed) -> float | None:
     return min(found, default=None)
 
 
-def _lines(batch: pa.RecordBatch) -> Iterator[tuple[int, int | None]]:
+def _lines(batch: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
     return zip(batch.column("k0").to_pylist(), batch.column("h").to_pylist(), strict=True)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from trueup.engine.reach import reach
 from trueup.engine.records import Records
 from trueup.errors import ConfigError
 from trueup.model.row import Done
 from trueup.ports import Ledger, Runs, Scope
+
+# Rows of so many records may be kept in memory, some hundred bytes each.
+_KNOWN_MAX: Final = 200_000
 
 
 @dataclass(slots=True)
@@ -74,14 +78,19 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
 def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int, int, list[str]]]:
     """(records read at the authority, at the replica, keys that may differ), a batch at a time."""
     overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
+    # What was touched at one side mostly was at the other one too.
+    known: dict[str, Done] = {}
     for seen in records.glance_authority(Scope(since=past.left - overlap)):
         done = ledger.done(records.pair.name, [key for key, _, _ in seen])
+        if len(known) < _KNOWN_MAX:
+            known |= done
         yield len(seen), 0, [key for key, *told in seen if _moved(told, done.get(key))]
     if past.right is None:
         return
     for found in records.scan_replica(Scope(since=past.right - records.pair.overlap_us)):
-        done = ledger.done(records.pair.name, list(found))
-        yield 0, len(found), [key for key, digest in found.items() if not _ours(done.get(key), digest)]
+        done = ledger.done(records.pair.name, [key for key in found if key not in known])
+        suspects = [key for key, digest in found.items() if not _ours(known.get(key) or done.get(key), digest)]
+        yield 0, len(found), suspects
 
 
 def _moved(told: Sequence[str], done: Done | None) -> bool:

@@ -191,7 +191,7 @@ def _fast_path(given: pa.DataType, kind: Kind) -> _Fast | None:
         if (name == "timestamp" and kind.aware == aware) or name in _TEXTUAL:
             return _timestamp
     if isinstance(given, pa.UuidType) and name in ("uuid", *_TEXTUAL):
-        return lambda array, kind: _hyphened(array.storage, kind)
+        return _stored_uuid
     if types.is_fixed_size_binary(given) and given.byte_width == _UUID_BYTES and name == "uuid":
         return _hyphened
     if (types.is_binary(given) or types.is_fixed_size_binary(given)) and name == "bytes":
@@ -304,6 +304,10 @@ def _hyphened(array: Array, _: Kind) -> Array:
     ends = pc.cumulative_sum(pa.repeat(pa.scalar(_UUID_CHARACTERS, pa.int32()), rows + 1), start=-_UUID_CHARACTERS)
     texts = pa.Array.from_buffers(pa.string(), rows, [None, ends.buffers()[1], pa.py_buffer(spelled)])
     return _where(array.is_valid(), texts) if array.null_count else texts
+
+
+def _stored_uuid(array: Any, kind: Kind) -> Array:
+    return _hyphened(array.storage, kind)
 
 
 def _text_to_uuid(array: Array, _: Kind) -> Array:

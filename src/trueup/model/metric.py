@@ -8,6 +8,7 @@ store; all else is read from it. So every process of a project answers the same.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -70,7 +71,7 @@ NUMBER: Final = "count"
 WINDOW: Final = "window"
 
 # The words that a label may have; labels that are not here hold declared names: pairs, systems, sources, limits.
-WORDS: Final = {
+WORDS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "trueup_offers_total": {"outcome": tuple(Outcome)},
     "trueup_jobs_total": {"outcome": ("done", "verified", "retry", "parked", "waits", "refused")},
     "trueup_runs_total": {
@@ -175,6 +176,6 @@ def series_max(metric: Metric) -> int | None:
         return None
     series = 1
     for label in metric.labels:
-        series *= len(WORDS.get(metric.name, {}).get(label, (None,)))
+        series *= len(WORDS.get(metric.name, {}).get(label, ("",)))
     extra = {HISTOGRAM: len(BUCKETS) + 3, SUMMARY: 2}
     return series * extra.get(metric.kind, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trueup.model.change import Outcome
-from trueup.model.row import NEVER_US, Baseline, State
+from trueup.model.row import NEVER_US, Baseline, Done, State
 from trueup.testing.ledgers.driving import KEY, MINUTE_US, PAIR, Driven, Driver
 
 
@@ -108,6 +108,19 @@ class MemoryContract(Driven):
         on.done(1)
         on.row().done_digest = "changed by the caller"
         assert on.row().done_digest == "a"
+
+    def test_what_is_done_is_what_rows_say_of_it(self, on: Driver) -> None:
+        on.done(1)
+        on.done(2, key='["2"]')
+        on.offer(3, key='["2"]')
+        on.offer(1, key='["wanted"]')
+        on.ledger.baseline(PAIR, [Baseline('["gone"]', 0, None, None, action="delete", verified_for_us=1)])
+        keys = [KEY, '["2"]', '["wanted"]', '["gone"]', '["never seen"]', KEY]
+        found = on.ledger.done(PAIR, keys)
+        assert found == {key: Done.of(row) for key, row in on.ledger.rows(PAIR, keys).items()}
+        assert [found[key].digest for key in keys[:4]] == ["a", "a", None, None]
+        assert found['["gone"]'].unordered
+        assert (len(found), on.ledger.done(PAIR, []), on.ledger.done("another", keys)) == (4, {}, {})
 
     def test_counts_by_state(self, on: Driver) -> None:
         for n in range(3):
