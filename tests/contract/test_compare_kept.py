@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sql_tables import Tables
-from trueup.compare import hashed, keyhash, segments
+from trueup.compare import hashed, keyhash, sampled, segments
 from trueup.compare.choose import STRATEGIES, compare
 from trueup.compare.kept import CANONICAL, Kept
 from trueup.compare.plan import plan
@@ -47,7 +47,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyhash, "ROWS_WANTED", 8)
     monkeypatch.setattr(segments, "_ROWS_WANTED", 4)
     monkeypatch.setattr(hashed, "_SMALL_ROWS", -1)
-    monkeypatch.setattr(hashed, "_SAMPLE_ROWS", 4)
+    monkeypatch.setattr(sampled, "_RANGE_ROWS", 4)
 
 
 @pytest.fixture(params=["duckdb", pytest.param("postgres", marks=pytest.mark.postgres),

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sql_tables import Tables
-from trueup.compare import hashed, keyhash, segments
+from trueup.compare import hashed, keyhash, sampled, segments
 from trueup.compare.choose import STRATEGIES, compare
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Counts
@@ -64,7 +64,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyhash, "ROWS_MAX", 6)
     monkeypatch.setattr(segments, "_ROWS_WANTED", 2)
     monkeypatch.setattr(hashed, "_SMALL_ROWS", 0)
-    monkeypatch.setattr(hashed, "_SAMPLE_ROWS", 2)
+    monkeypatch.setattr(sampled, "_RANGE_ROWS", 2)
 
 
 def reference(left: Sequence[Row], right: Sequence[Row], key: Sequence[str]) -> dict[str, tuple[str, frozenset[str]]]:

@@ -17,8 +17,9 @@ from trueup.errors import ConfigError
 from trueup.model.row import Done
 from trueup.ports import Ledger, Runs, Scope
 
-# Rows of so many records may be kept in memory, some hundred bytes each.
-_KNOWN_MAX: Final = 200_000
+# So many records may wait in memory, some hundred bytes each.
+_WAITING_MAX: Final = 200_000
+_LOOKED_UP: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -76,21 +77,31 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
 
 
 def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int, int, list[str]]]:
-    """(records read at the authority, at the replica, keys that may differ), a batch at a time."""
-    overlap = records.pair.overlap_us if records.dated else records.pair.overlap_versions
-    # What was touched at one side mostly was at the other one too.
-    known: dict[str, Done] = {}
+    """(records read at the authority, at the replica, keys that may differ), a batch at a time.
+
+    What was touched at one side mostly was at the other one too, and is looked up once; after both were read, so that
+    a job that ends in between shows an agreement, and never hides a drift.
+    """
+    name, overlap = records.pair.name, records.pair.overlap_us if records.dated else records.pair.overlap_versions
+    waiting: dict[str, Sequence[str]] = {}
     for seen in records.glance_authority(Scope(since=past.left - overlap)):
-        done = ledger.done(records.pair.name, [key for key, _, _ in seen])
-        if len(known) < _KNOWN_MAX:
-            known |= done
-        yield len(seen), 0, [key for key, *told in seen if _moved(told, done.get(key))]
+        if past.right is not None and len(waiting) < _WAITING_MAX:
+            # A key that is there twice may differ from itself.
+            yield len(seen), 0, [key for key, *told in seen if waiting.setdefault(key, told) != told]
+        else:
+            done = ledger.done(name, [key for key, _, _ in seen])
+            yield len(seen), 0, [key for key, *told in seen if _moved(told, done.get(key))]
     if past.right is None:
         return
     for found in records.scan_replica(Scope(since=past.right - records.pair.overlap_us)):
-        done = ledger.done(records.pair.name, [key for key in found if key not in known])
-        suspects = [key for key, digest in found.items() if not _ours(known.get(key) or done.get(key), digest)]
-        yield 0, len(found), suspects
+        done = ledger.done(name, list(found))
+        suspects = [key for key, digest in found.items() if not _ours(done.get(key), digest)]
+        both = [key for key in found if key in waiting]
+        yield 0, len(found), suspects + [key for key in both if _moved(waiting.pop(key), done.get(key))]
+    keys = list(waiting)
+    for batch in (keys[at : at + _LOOKED_UP] for at in range(0, len(keys), _LOOKED_UP)):
+        done = ledger.done(name, batch)
+        yield 0, 0, [key for key in batch if _moved(waiting[key], done.get(key))]
 
 
 def _moved(told: Sequence[str], done: Done | None) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from trueup.compare import hashed, keyhash, rows, segments, stage, suspects, workspace
+from trueup.compare import hashed, keyhash, rows, sampled, segments, stage, suspects, workspace
 from trueup.compare.choose import compare
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Comparison, Difference, Values
@@ -28,7 +28,7 @@ from trueup.testing.pairs.values import KINDS
 # Bounds of the comparison, so small that a few rows fill many ranges, chunks and pages.
 _NARROW: Final[tuple[tuple[Any, str, int], ...]] = (
     (keyhash, "ROWS_WANTED", 4), (keyhash, "ROWS_MAX", 6), (segments, "_ROWS_WANTED", 2), (hashed, "_SMALL_ROWS", 0),
-    (hashed, "_SAMPLE_ROWS", 2), (hashed, "_SKETCH_RECORDS", 200), (stage, "CHUNK_ROWS", 16), (rows, "BATCH_ROWS", 16),
+    (sampled, "_RANGE_ROWS", 2), (hashed, "_SKETCH_RECORDS", 200), (stage, "CHUNK_ROWS", 16), (rows, "BATCH_ROWS", 16),
     (workspace, "BATCH_ROWS", 24),
     (suspects, "_KEYS_AT_ONCE", 16),
 )  # fmt: skip
