@@ -28,7 +28,14 @@ MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+# A month is played once, by the process that has all tests of it.
+KINDS = [
+    pytest.param("sqlite", marks=pytest.mark.xdist_group("a month on SQLite")),
+    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("a month on PostgreSQL")]),
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def month(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What came of it, on each kind of database."""
     if request.param == "sqlite":
