@@ -27,7 +27,7 @@ from bench.month.play import Month  # noqa: E402
 
 PLAN = Plan(orders=150, days=4, tick_s=3_600.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("the auditor's month")]
 
 
 class Texts(HTMLParser):

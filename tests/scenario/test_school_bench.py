@@ -20,6 +20,9 @@ SMALL = Plan(records=1_000, changes=500, rush_at_s=5_400.0, rush_s=180.0, rush_a
 DAY_S = 24 * HOUR_S
 
 
+pytestmark = pytest.mark.xdist_group("the school")
+
+
 @pytest.fixture(scope="module")
 def results() -> dict[str, dict[str, Any]]:
     """Two hours of each, the same world for all."""
