@@ -221,13 +221,14 @@ class _SqlTransaction:
     def save(self, rows: Iterable[Row]) -> None:
         inserts: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)
         updates: dict[tuple[bool, ...], list[tuple[Any, ...]]] = defaultdict(list)
-        fresh = self._last("trueup_row")
+        fresh = 0
         for row in rows:
             place, values = (row.pair, row.key), kept(row)
             before = self._loaded.get(place)
             self._loaded[place] = values
             if before is None:
-                self._ids[place] = fresh = fresh + 1
+                fresh = 1 + (fresh or self._last("trueup_row"))
+                self._ids[place] = fresh
                 # By identity, which costs a third of equality: an equal value that is written too does no harm.
                 changed = tuple(map(is_not, ABSENT, values))
                 inserts[changed].append((*compress(values, changed), fresh))
