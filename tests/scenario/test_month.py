@@ -25,17 +25,11 @@ from bench.month.referee import MUST_BE_NOTHING  # noqa: E402
 
 PLAN = Plan(orders=2_000, days=8, tick_s=3_600.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# In a group, so that a month is played once, and not by each of the processes that share these tests.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("the month")]
 
 
-# A month is played once, by the process that has all tests of it.
-KINDS = [
-    pytest.param("sqlite", marks=pytest.mark.xdist_group("a month on SQLite")),
-    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("a month on PostgreSQL")]),
-]
-
-
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def month(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What came of it, on each kind of database."""
     if request.param == "sqlite":
