@@ -7,7 +7,7 @@ before the write, and the write itself is conditional on what was read.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
@@ -173,8 +173,8 @@ class JobBatch:
             check_sight(self.records, self.ledger)
         return jobs
 
-    def _span(self, name: str, claims: Sequence[Claim]) -> Step:
-        return self._tracing.span(name, self.pair.name, [claim.change.trace for claim in claims])
+    def _span(self, name: str, claims: Iterable[Claim]) -> Step:
+        return self._tracing.span(name, self.pair.name, (claim.change.trace for claim in claims))
 
     def _wait_for_others(self, jobs: Sequence[Job]) -> None:
         waits = awaited(self.predecessors, self.ledger, [job.state for job in jobs]) if self.predecessors else {}
@@ -183,7 +183,7 @@ class JobBatch:
                 job.ending = self.endings.waits(job.claim, f"waits for {waits[job.key]}", waits[job.key])
 
     def _read_and_judge(self, jobs: Sequence[Job]) -> None:
-        with self._span("read replica", [job.claim for job in jobs]):
+        with self._span("read replica", (job.claim for job in jobs)):
             replicas = self.records.read_replica([job.key for job in jobs])
         for job in jobs:
             job.replica = replicas.get(job.key)
@@ -251,7 +251,7 @@ class JobBatch:
         assert isinstance(side, WritableSide)
         writes = [Write(job.key, self._mapped(job), job.expect, job.claim.change.id) for job in jobs]
         try:
-            with self._span("write replica", [job.claim for job in jobs]):
+            with self._span("write replica", (job.claim for job in jobs)):
                 return list(zip(jobs, side.apply(self.records.replica, writes), strict=True))
         except Unreachable:
             raise
@@ -291,7 +291,7 @@ class JobBatch:
             waiting = waiting[len(group) :]
             held = self._held(group)
             try:
-                with self._span("write replica", [job.claim for job in held]):
+                with self._span("write replica", (job.claim for job in held)):
                     performed += self._call(held)
             except LeaseLost:
                 continue

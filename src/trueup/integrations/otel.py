@@ -7,7 +7,7 @@ each of them. Spans hold names that were declared, never a key, a value or a mes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -50,7 +50,7 @@ class OpenTelemetry:
             yield
 
     @contextmanager
-    def span(self, name: str, pair: str, traces: Sequence[str | None] | None = None) -> Iterator[str | None]:
+    def span(self, name: str, pair: str, traces: Iterable[str | None] | None = None) -> Iterator[str | None]:
         """A step in each of these traces; without any, in those of the step that it is part of.
 
         Outside of any step it goes on with the caller's own span, where there is one.
@@ -87,7 +87,7 @@ class OpenTelemetry:
                 each.end()
 
 
-def _parents(traces: Sequence[str | None] | None) -> list[Context]:
+def _parents(traces: Iterable[str | None] | None) -> list[Context]:
     """What the spans of a step hang on: those of the step around it, as far as they are in one of these traces."""
     around = _STEP.get()
     if traces is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Final, Protocol
@@ -64,11 +64,12 @@ class Tracing(Protocol):
         """A delivery is being taken. traceparent: as its sender gave it (W3C Trace Context)."""
 
     def span(
-        self, name: str, pair: str, traces: Sequence[str | None] | None = None
+        self, name: str, pair: str, traces: Iterable[str | None] | None = None
     ) -> AbstractContextManager[str | None]:
         """A step for one or more records; gives the traceparent by which somebody else goes on, None where untraced.
 
-        traces: of the records that it is about; by default those of the step that it is part of.
+        traces: of the records that it is about, asked for only where it is traced; by default those of the step that
+        it is part of.
         """
 
 
@@ -80,7 +81,7 @@ class Untraced:
         return nullcontext()
 
     def span(
-        self, name: str, pair: str, traces: Sequence[str | None] | None = None
+        self, name: str, pair: str, traces: Iterable[str | None] | None = None
     ) -> AbstractContextManager[str | None]:
         """Nothing."""
         return nullcontext()
