@@ -165,6 +165,16 @@ settle = 0
         with closing(sqlite3.connect(self.folder / "trueup.db", timeout=30)) as db:
             return int(db.execute("SELECT count(*) FROM trueup_run WHERE ended = 'done'").fetchone()[0])
 
+    def writable(self) -> bool:
+        """Whether nobody stands still who holds the lock of the state: with SQLite nobody else could write then."""
+        with closing(sqlite3.connect(self.folder / "trueup.db", timeout=2, isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            db.execute("ROLLBACK")
+            return True
+
     def quiet_for(self, seconds: float) -> None:
         """Nothing that was told is told again."""
         count = len(self.receiver.messages)
@@ -198,6 +208,10 @@ def test_a_scheduler_that_is_gone_or_frozen_is_reported_by_a_worker(desk: Desk, 
     before = desk.ran()
     desk.until(lambda: desk.ran() > before)
     scheduler.send_signal(how)
+    while how is signal.SIGSTOP and not desk.writable():
+        scheduler.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+        scheduler.send_signal(how)
     found = desk.receiver.wait("began", "overdue", 60 + 4)
     about(found, "overdue", "trueup serve --only scheduler", "nobody starts it")
     assert found["severity"] == "critical"

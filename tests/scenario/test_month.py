@@ -26,7 +26,6 @@ from bench.month.referee import MUST_BE_NOTHING  # noqa: E402
 PLAN = Plan(orders=2_000, days=8, tick_s=3_600.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 # In a group, so that a month is played once, and not by each of the processes that share these tests.
-# does not heed groups under pytest 9.2: there each of them plays it.)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("the month")]
 
 
