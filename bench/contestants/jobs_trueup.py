@@ -28,6 +28,7 @@ from jobs_roles import BATCH, Engine, Entered, main, record
 
 import trueup
 from trueup.bound import BoundPair
+from trueup.cli.collector import collect_seldom
 from trueup.model.change import Change, Origin
 from trueup.model.record import Projection
 from trueup.ports import Write, Written
@@ -119,10 +120,12 @@ def ledger(url: str, count: int, seconds: float) -> dict[str, Any]:
     engine.produce()
     figures: dict[str, Any] = {"offers_per_second": {}, "outcomes": {}, "bytes": {}}
 
-    def offers(what: str, rows: Iterator[Any], give: Callable[[list[Any]], Iterable[str]]) -> None:
+    def offers(
+        what: str, rows: Iterator[Any], give: Callable[[list[Any]], Iterable[str]], at_once: int = BATCH
+    ) -> None:
         outcomes: Counter[str] = Counter()
         done, began = 0, time.perf_counter()
-        while (batch := list(islice(rows, BATCH))) and time.perf_counter() < began + seconds:
+        while (batch := list(islice(rows, at_once))) and time.perf_counter() < began + seconds:
             outcomes.update(give(batch))
             done += len(batch)
         figures["offers_per_second"][what] = round(done / (time.perf_counter() - began))
@@ -142,7 +145,7 @@ def ledger(url: str, count: int, seconds: float) -> dict[str, Any]:
         engine.pair.records.change_of(record(2 * count + number, 2), deleted=False, origin=Origin.EVENT)
         for number in range(count)
     ]
-    offers("new, ready", iter(ready), engine.project.ledger.offer)
+    offers("new, ready, in one call", iter(ready), engine.project.ledger.offer, at_once=count)
     return figures
 
 
@@ -211,6 +214,7 @@ def _part(name: str) -> str:
 
 if __name__ == "__main__":
     _count_commits()
+    collect_seldom()  # as every process of trueup's own does
     if sys.argv[1] in ("ledger", "together"):
         play = {"ledger": ledger, "together": together}[sys.argv[1]]
         print(json.dumps(play(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))))

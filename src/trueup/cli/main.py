@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
+from trueup.cli.collector import collect_seldom
 from trueup.cli.commands import (
     adopt,
     alerts,
@@ -108,6 +109,7 @@ def main(arguments: Sequence[str] | None = None, *, standalone: bool = True) -> 
     if not standalone:
         return _run(arguments)
     _spare_memory(sys.argv[1:] if arguments is None else arguments)
+    collect_seldom()
     if not sys.warnoptions:
         # Warnings of libraries are for developers; what a user must know is said by trueup itself.
         warnings.simplefilter("ignore")

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from trueup.cli.collector import collect_seldom
 from trueup.cli.watch import Watch, line, lines, summary
 from trueup.engine.clock import SystemClock
 from trueup.errors import TrueupError
@@ -35,6 +36,7 @@ class Service:
 
     def run(self, work: Callable[[threading.Event], None]) -> int:
         """Answers the exit code: 0 after a graceful stop."""
+        collect_seldom()  # once more, now that all is loaded
         before = {each: signal.signal(each, self._signalled) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
             with self._display.shown():

@@ -78,18 +78,24 @@ def call_handler(
     Answers what the replica said to the last write through `replica`; None where the handler wrote by other means.
     """
     handler = handlers.find(state.action)
-    replica = BoundReplica(records, holding, claim, state, observed, expect if observed is not None else "")
     change = performed(claim.change, state)
+    if handler is not None and not handler.takes_replica:
+        _raised(call(handler.call, (change,), holding, [claim], records.pair.lease_us))
+        return None
+    replica = BoundReplica(records, holding, claim, state, observed, expect if observed is not None else "")
     if handler is None:
         if not isinstance(records.pair.replica, WritableSide):
             raise Reject(f"action {state.action} has no handler")
         replica.delete(change) if state.absent else replica.put(change)
         return replica.written
-    arguments = (change, replica) if handler.takes_replica else (change,)
-    answered = call(handler.call, arguments, holding, [claim], records.pair.lease_us)
+    _raised(call(handler.call, (change, replica), holding, [claim], records.pair.lease_us))
+    return replica.written
+
+
+def _raised(answered: Any) -> None:
+    """A handler may return the outcome as well as raise it."""
     if isinstance(answered, Exception):
         raise answered
-    return replica.written
 
 
 def call_batch(handler: Handler, records: Records, holding: Holding, jobs: Sequence[tuple[Claim, State]]) -> list[Any]:

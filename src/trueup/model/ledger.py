@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from trueup.model.change import DELETE, VERIFY_PRIORITY, Change, Origin, Outcome
+from trueup.model.change import DELETE, ORIGINS, VERIFY_PRIORITY, Change, Origin, Outcome
 from trueup.model.row import NEVER_US, Baseline, Claim, Finish, Row, State, new_row
 
 ATTEMPTED_KEPT: Final = 16
@@ -184,11 +184,15 @@ def claim(row: Row, owner: str, now_us: int, lease_us: int, tries_max: int) -> t
 
 def wanted(row: Row) -> Change:
     """What the row wants, as a change."""
-    return Change(
-        row.pair, row.key, row.wish_action or DELETE, row.wish_version, row.wish_digest, row.wish_payload,
-        Origin(row.wish_origin), judged_replica=row.judged_replica, unsynced=row.unsynced, wish=row.wish,
+    # All fields at once: the constructor of what is frozen sets each by a call, for every job.
+    change = object.__new__(Change)
+    vars(change).update(
+        pair=row.pair, key=row.key, action=row.wish_action or DELETE, version=row.wish_version,
+        digest=row.wish_digest, payload=row.wish_payload, origin=ORIGINS[row.wish_origin], judged_revision=None,
+        judged_replica=row.judged_replica, unsynced=row.unsynced, wish=row.wish, delivery=None,
         attempt=row.tries, trace=row.trace,
     )  # fmt: skip
+    return change
 
 
 def attempt(row: Row | None, held: Claim, digest: str, now_us: int) -> Row | None:

@@ -73,18 +73,21 @@ class Tracing(Protocol):
         """
 
 
+_NOTHING: Final = nullcontext()
+
+
 class Untraced:
     """Traces nothing."""
 
     def received(self, source: str, traceparent: str | None) -> AbstractContextManager[None]:
         """Nothing."""
-        return nullcontext()
+        return _NOTHING
 
     def span(
         self, name: str, pair: str, traces: Iterable[str | None] | None = None
     ) -> AbstractContextManager[str | None]:
         """Nothing."""
-        return nullcontext()
+        return _NOTHING
 
 
 NOBODY: Final = Nobody()

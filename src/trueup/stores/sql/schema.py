@@ -21,7 +21,8 @@ TYPES: Final = tuple(
     for declared in (*(_DECLARED[name] for name in _PLAIN), "str", "int")
 )
 _STATE, _ATTEMPTED = COLUMNS.index("state"), COLUMNS.index("attempted")
-_plain = attrgetter(*_PLAIN)
+# Of an enum its text: a driver looks long for how to bind what is no plain str.
+_plain = attrgetter(*("state._value_" if name == "state" else name for name in _PLAIN))
 # json.dumps and json.loads would build an encoder, and look for white space, for every row.
 _parsed = json.JSONDecoder().raw_decode
 _STATES = {state.value: state for state in State}
@@ -34,10 +35,6 @@ def kept(row: Row) -> tuple[Any, ...]:
     attempted = f"[{','.join([f'[{fence},{_quoted(digest)}]' for fence, digest in intents])}]" if intents else None
     ready_at = row.ready_at if row.state is State.PENDING else None
     return (*_plain(row), attempted, ready_at)
-
-
-# Of a row, as `Done` names it.
-DONE: Final = "key, done_action, done_digest, done_replica, done_at, unordered"
 
 
 # What the table holds in a column that an insert leaves out.
@@ -57,6 +54,13 @@ def row_of(values: Sequence[Any]) -> Row:
     else:
         row.refetch = row.verify = row.unsynced = row.unordered = row.rejected = False
     return row
+
+
+def counted(pending: int, parked: int, leased: int, oldest_us: int | None, total: int | None = None) -> dict[str, int]:
+    """Rows by state, as ledgers tell them. total: of all rows, where they were counted."""
+    idle = {} if total is None else {"idle": total - pending - parked}
+    oldest = {} if oldest_us is None else {"oldest_due_us": oldest_us}
+    return {**idle, "pending": pending, "parked": parked, "leased": leased, **oldest}
 
 
 @lru_cache(maxsize=1_024)

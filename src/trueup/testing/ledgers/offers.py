@@ -304,6 +304,11 @@ class OfferContract(Driven):
         changes = [on.change(version, str(version), key=f'["{n}"]') for version in (2, 1) for n in range(2_500)]
         assert on.ledger.offer(changes) == [Outcome.PENDING] * 2_500 + [Outcome.STALE] * 2_500
 
+    def test_of_many_thousand_records_each_has_its_own_outcome(self, on: Driver) -> None:
+        on.ledger.offer([on.change(2, "2", key=f'["{n}"]') for n in range(0, 5_000, 2)])
+        outcomes = on.ledger.offer([on.change(1, "1", key=f'["{n}"]') for n in range(5_000)])
+        assert outcomes == [Outcome.STALE, Outcome.PENDING] * 2_500
+
     def test_an_empty_batch_has_no_outcome(self, on: Driver) -> None:
         assert on.ledger.offer([]) == []
 
