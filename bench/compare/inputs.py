@@ -14,11 +14,13 @@ from typing import Any, Final
 import duckdb
 
 SEED: Final = 20_130_101
+# Those in which peers take part; `tenth` is for trueup's own strategies (`chooser.py`).
 SCENARIOS: Final = ("identical", "hundred", "percent", "block", "touched")
 SCENARIO_TEXTS: Final = {
     "identical": "identical",
     "hundred": "100 scattered differences",
     "percent": "1% scattered differences",
+    "tenth": "10% scattered differences",
     "block": "a block of 10,000 missing",
     "touched": "1% touched on both sides, 100 of it different",
 }
@@ -164,6 +166,7 @@ def _views(database: duckdb.DuckDBPyConnection, left: Path, rows: int, keys: str
         "identical": ("NULL", "false"),
         "hundred": (some, hundred),
         "percent": (some, percent),
+        "tenth": (some, "b % 10 = 0"),
         "block": ("'missing'", block),
         "touched": (f"CASE WHEN {hundred} THEN 'differ' END", f"{hundred} OR {percent}"),
     }[scenario]

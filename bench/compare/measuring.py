@@ -40,10 +40,10 @@ def run(command: Command, places: Sequence[Place], folder: Path, link: Link | No
     with contextlib.ExitStack() as stack:
         between = stack.enter_context(linked(link, ports)) if link is not None and ports else None
         told = command(between.ports if between else {})
-        cpu, carried = _cpu_seconds(servers), _loopback_bytes()
+        cpu, carried = cpu_seconds(servers), _loopback_bytes()
         with (folder / "output").open("wb") as output, (folder / "log").open("wb") as log:
             measured = measure(told, seconds_max=seconds_max, output=output, log=log)
-        cpu, carried = _cpu_seconds(servers) - cpu, _loopback_bytes() - carried
+        cpu, carried = cpu_seconds(servers) - cpu, _loopback_bytes() - carried
     if between is not None:
         carried = between.sent + between.received
     figures: dict[str, Any] = {
@@ -77,7 +77,7 @@ def _last_line(path: Path) -> str:
 # What the kernel knows.
 
 
-def _cpu_seconds(servers: Iterable[int]) -> float:
+def cpu_seconds(servers: Iterable[int]) -> float:
     """User and system time of these processes, of their children, and of children of theirs that have ended."""
     return sum(map(_ticks, servers)) * _TICK_S
 

@@ -17,6 +17,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.append(str(BENCH.parent))
 
+from bench.compare.chooser import CHOOSER, beside_the_best  # noqa: E402
 from bench.compare.inputs import FIELDS, KEYS, Input, made  # noqa: E402
 from bench.compare.judging import against  # noqa: E402
 from bench.compare.link import Link, linked  # noqa: E402
@@ -38,7 +39,7 @@ def _answered(program: str, files: Input, folder: Path, **options: object) -> Pa
 
 
 @pytest.mark.parametrize("keys", list(KEYS))
-@pytest.mark.parametrize("scenario", ["identical", "hundred", "percent", "block"])
+@pytest.mark.parametrize("scenario", ["identical", "hundred", "percent", "tenth", "block"])
 def test_the_files_differ_as_the_truth_says(keys: str, scenario: str, tmp_path: Path) -> None:
     """Given any kind of key and scenario, I expect a join of all columns to find the injected differences alone."""
     files = made(tmp_path, ROWS, keys, scenario)
@@ -101,3 +102,10 @@ def test_a_link_is_slow_by_its_delay_and_its_rate_and_counts_what_it_carries(ser
         assert time.monotonic() - began >= 0.2
         assert received == 1_000_000
     assert (link.sent, link.received) == (2, 1_000_001)
+
+
+def test_the_choice_stands_beside_the_best_and_a_gate() -> None:
+    """Given 1.5 s for a choice, 1 s for the best and 0.4 s for a gate, I expect half more, or a tenth less a gate."""
+    told = beside_the_best({CHOOSER: 1.5, "keyhash": 1.0, "rows": 3.0}, 0.4)
+    assert (told["best"], told["beside"][CHOOSER]) == ("keyhash", {"over_the_best": 1.5, "less_a_gate": 1.1})
+    assert beside_the_best({CHOOSER: 1.5}, None)["best"] is None

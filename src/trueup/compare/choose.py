@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from trueup.compare.expected import UNKNOWN, Expected
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison, Read
 from trueup.compare.watched import Traffic
@@ -26,14 +27,16 @@ def compare(
     plan: Plan,
     *,
     strategy: str | None = None,
+    expected: Expected = UNKNOWN,
     memory_mb: int = MEMORY_MB,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compares two sides; close the answer, or use it in a `with`, to remove its files.
 
     strategy: one of STRATEGIES, or None for the fastest that is exact here. One that can't be used on these sides is
-    left for the next best, which `reason` says; `rows` always can. memory_mb: for the join (batches in flight come on
-    top). Raises what the sides raise; ConfigError for an unknown strategy.
+    left for the next best, which `reason` says; `rows` always can. expected: what earlier comparisons of the same two
+    sides found. memory_mb: for the join (batches in flight come on top). Raises what the sides raise; ConfigError for
+    an unknown strategy.
     """
     if strategy is not None and strategy not in STRATEGIES:
         raise ConfigError(f"there is no strategy {strategy}.", hint=f"Strategies: {', '.join(STRATEGIES)}.")
@@ -43,9 +46,29 @@ def compare(
     if strategy != "rows":
         found = _in_cluster(left, right, plan, memory_mb, traffic)
     if found is None and strategy != "rows":
-        found, reason = _by_hashes(left, right, plan, strategy, memory_mb, traffic)
+        found, reason = _by_hashes(left, right, plan, strategy, expected, memory_mb, traffic)
     if found is None:
         found = replace(_by_rows(left, right, plan, memory_mb, traffic), reason=reason)
+    return _told(found, traffic, started)
+
+
+def compare_in_place(
+    left: Side,
+    right: Side,
+    plan: Plan,
+    *,
+    expected: Expected = UNKNOWN,
+    memory_mb: int = MEMORY_MB,
+    progress: Progress | None = None,
+) -> Comparison | None:
+    """As `compare`, where hashes taken where the records are do it; None where all records would have to be read."""
+    started = time.monotonic()
+    traffic = _traffic(left, right, progress or (lambda done, total: None))
+    found, _ = _by_hashes(left, right, plan, None, expected, memory_mb, traffic)
+    return None if found is None else _told(found, traffic, started)
+
+
+def _told(found: Comparison, traffic: tuple[Traffic, Traffic], started: float) -> Comparison:
     a, b = (Read(each.rows, each.bytes, each.statements) for each in traffic)
     return replace(found, read=(a, b), seconds=time.monotonic() - started)
 
@@ -76,7 +99,13 @@ def _in_cluster(
 
 
 def _by_hashes(
-    left: Side, right: Side, plan: Plan, strategy: str | None, memory_mb: int, traffic: tuple[Traffic, Traffic]
+    left: Side,
+    right: Side,
+    plan: Plan,
+    strategy: str | None,
+    expected: Expected,
+    memory_mb: int,
+    traffic: tuple[Traffic, Traffic],
 ) -> tuple[Comparison | None, str]:
     if not (isinstance(left, HashingSide) or isinstance(right, HashingSide)):
         return None, "records are read: neither side can hash them in place"
@@ -84,7 +113,7 @@ def _by_hashes(
         return None, "records are read: tolerances, folding and states that mean absence are judged here"
     from trueup.compare.hashed import compare_hashed  # noqa: PLC0415  loads DuckDB
 
-    return compare_hashed(left, right, plan, strategy, memory_mb=memory_mb, traffic=traffic)
+    return compare_hashed(left, right, plan, strategy, expected, memory_mb=memory_mb, traffic=traffic)
 
 
 def _by_rows(left: Side, right: Side, plan: Plan, memory_mb: int, traffic: tuple[Traffic, Traffic]) -> Comparison:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from trueup.compare import sketch
+from trueup.compare.expected import Expected
 from trueup.compare.kept import CANONICAL, Kept
 from trueup.compare.keyhash import Hashed, Range, match_ranges, ranges
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
 from trueup.compare.sampled import Sample, pace, sampled
-from trueup.compare.segments import at_once, differing, gate
+from trueup.compare.segments import at_once, differing, gate, rows_in_one
 from trueup.compare.suspects import Suspects, Told
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
@@ -33,18 +34,27 @@ _SHARE_MAX: Final = 0.4
 _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
-_BOTH_HERE: Final = "records are read: both sides are in this process, where that is faster than hashing alike"
+_BOTH_HERE: Final = "both sides are in this process, where that is faster than hashing alike"
 # Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
 _SUSPECTS_MAX: Final = 1_000_000
+_NO_RANGES: Final = "keys are no whole numbers that are surely unique"
+# How likely both sides agree where a gate comes first: one that fails is a scan for nothing, and one that passes saves
+# sending and matching the hashes of all records.
+_LIKELY: Final = 0.5
+# The same where it saves no more than a sample and the parts of a sum, or hashes cost more than sending records.
+_LIKELY_DEAR: Final = 0.8
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
 # A cell is larger than a key and a hash, and decoded by Python.
 _SKETCH_SHARE_MAX: Final = 0.04
 _SKETCH_MAX: Final = 1_000_000
-# Where less arrives in a second, cells of a scan are there before key and hash of every record.
-_SLOW_LINK: Final = 8_000_000
-# Fewer come through a slow link as fast as anybody could measure it.
-_MANY_ROWS: Final = 200_000
+# Bytes a second from one side while both send, where cells of all records arrive as soon as key and hash of each. The
+# cells cost the databases a grouping in three ways, and Python decodes them; the others are two dozen bytes a record.
+# On slower links the sketch wins by what is not sent, and the more the slower they are; on faster ones it loses by what
+# the grouping costs. Where segments leave only a share of the records to send, it has to be slower by that share.
+_SLOW_LINK: Final = 20_000_000
+# Of fewer, key and hash are hardly more than what a trial of the link takes.
+_MANY_ROWS: Final = 50_000
 Tell = Callable[[Suspects], Told]
 
 
@@ -53,6 +63,7 @@ def compare_hashed(
     right: Side,
     plan: Plan,
     strategy: str | None,
+    expected: Expected,
     *,
     memory_mb: int,
     traffic: tuple[Traffic, Traffic],
@@ -66,7 +77,7 @@ def compare_hashed(
     if isinstance(opened, str):
         return None, opened
     try:
-        found, reason = _Case(opened, plan, rows, strategy, memory_mb).run()
+        found, reason = _Case(opened, plan, rows, strategy, expected, memory_mb).run()
     finally:
         for each, side in zip(traffic, (opened.left, opened.right), strict=True):
             each.statements = side.statements
@@ -98,7 +109,7 @@ def _opened(
             other = opened[1 - at]
             if strategy is None and other is not None and other.here:
                 _close(opened)
-                return _BOTH_HERE
+                return f"records are read: {_BOTH_HERE}"
             if (needless := opened[at]) is not None:
                 needless.close()
             opened[at] = Kept(*asked[at], traffic[at], memory_mb // 2)
@@ -130,24 +141,24 @@ class _Case:
     plan: Plan
     rows: int
     strategy: str | None
+    expected: Expected
     memory_mb: int
 
     def run(self) -> tuple[Comparison | None, str]:
         """By the strategy asked for, else by the one that fits."""
-        sides, asked = self.sides, self.strategy
-        if asked is None and sides.function == CANONICAL and not self._worthwhile():
-            both_here = sides.left.here and sides.right.here
-            return None, _BOTH_HERE if both_here else "records are read: hashing in both of these systems is no faster"
-        if asked in (None, "gate"):
-            small = self.rows <= _SMALL_ROWS
-            # Canonical hashes cost more than sending them: a gate that does not pass would cost twice.
-            if asked or small or not (self._ranged() or sides.function == CANONICAL):
-                told, reason = gate(sides)
-                if told is not None:
-                    return self._agreeing(told, reason), reason
-                if asked or small:
-                    return None, f"records are read: {reason}"
-                return self._by_keyhash(f"key and hash are read: {reason}")
+        asked, failed = self.strategy, ""
+        if asked == "gate" or (asked is None and self._gate_first()):
+            told, reason = gate(self.sides)
+            if told is not None:
+                return self._agreeing(told, reason), reason
+            failed = reason
+        if asked == "gate":
+            return None, f"records are read: {failed}"
+        if asked is None and (why := self._records_because(failed)):
+            return None, f"records are read: {why}"
+        if asked is None and not self._ranged():
+            known = str(self.expected) if self.expected.compared else _NO_RANGES
+            return self._by_keyhash(f"key and hash are read: {failed or known}")
         return self._by_ranges()
 
     def _by_ranges(self) -> tuple[Comparison | None, str]:
@@ -156,7 +167,7 @@ class _Case:
         if span is None:
             if asked == "keyhash":
                 return self._by_keyhash("asked for")
-            return self._by_keyhash("key and hash are read: keys are no whole numbers that are surely unique")
+            return self._by_keyhash(f"key and hash are read: {_NO_RANGES}")
         if asked == "keyhash":
             return self._by_keyhash("asked for", span)
         if asked == "segments":
@@ -165,18 +176,24 @@ class _Case:
             return self._by_sketch("asked for", span, _SKETCH_RECORDS) or self._by_segments(_UNDECODED, span)
         sample = sampled(self.sides, span, self.rows)
         where = f"differences lie in {sample.ranges:.0%} of the ranges that were sampled"
-        if sample.ranges <= _SHARE_MAX:
-            return self._by_segments(where, span)
-        return self._over_a_slow_link(sample, where, span) or self._by_keyhash(where, span)
+        share = sample.segments(rows_in_one(span, self.rows))
+        by_segments = share <= _SHARE_MAX
+        found = self._over_a_slow_link(sample, share if by_segments else 1, where, span)
+        return found or (self._by_segments(where, span) if by_segments else self._by_keyhash(where, span))
 
-    def _over_a_slow_link(self, sample: Sample, where: str, span: Range) -> tuple[Comparison, str] | None:
-        """By a sketch, where that arrives before key and hash of every record would; None where it would not."""
+    def _over_a_slow_link(self, sample: Sample, sent: float, where: str, span: Range) -> tuple[Comparison, str] | None:
+        """By a sketch, where that arrives before what else is sent; None where it would not.
+
+        sent: the share of records whose key and hash are sent without it.
+        """
         expected = max(sample.expected(self.rows), 1)
         few = sample.share <= _SKETCH_SHARE_MAX and expected <= _SKETCH_MAX and sample.records > 0
-        if not few or self.rows < _MANY_ROWS or not (self.sides.left.sketches and self.sides.right.sketches):
+        if not sent or not few or self.rows < _MANY_ROWS:
+            return None
+        if not (self.sides.left.sketches and self.sides.right.sketches):
             return None
         speed = pace(self.sides)
-        if speed is None or speed >= _SLOW_LINK:
+        if speed is None or speed >= _SLOW_LINK * sent:
             return None
         reason = (
             f"{where}, in {sample.share:.1%} of their records; the slower link brings {speed / 1e6:.1f} MB a second"
@@ -247,10 +264,33 @@ class _Case:
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _worthwhile(self) -> bool:
-        """Canonical hashes save nothing within this process, and little for keys in no order between two servers."""
-        here = (self.sides.left.here, self.sides.right.here)
-        return self.rows > _SMALL_ROWS and not all(here) and (any(here) or self._ranged())
+    def _gate_first(self) -> bool:
+        """Whether both sides are first asked for one number each, which is all where it is equal."""
+        likely, canonical = self.expected.agreement, self.sides.function == CANONICAL
+        small = self.rows <= _SMALL_ROWS
+        if canonical and (small or self._here == (True, True)):
+            return False
+        # The fewer records a failed gate leaves unread, the surer it has to be.
+        dear = canonical or (self._ranged() and not small)
+        if likely is None:
+            return not dear
+        return likely >= (_LIKELY_DEAR if dear else _LIKELY)
+
+    def _records_because(self, failed: str) -> str:
+        """Why records are read, though both sides have hashes; "" where hashes cost less. failed: why the gate did."""
+        small = self.rows <= _SMALL_ROWS
+        if self.sides.function != CANONICAL:
+            return (failed or f"they are few, and {self.expected}") if small else ""
+        if self._here == (True, True):
+            return _BOTH_HERE
+        # Canonical hashes save little for keys in no order between two servers.
+        if small or not (any(self._here) or self._ranged()):
+            return "hashing in both of these systems is no faster"
+        return ""
+
+    @property
+    def _here(self) -> tuple[bool, bool]:
+        return self.sides.left.here, self.sides.right.here
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

@@ -24,17 +24,38 @@ _MARGIN: Final = 4
 class Sample:
     """What was found in the ranges.
 
-    ranges: the share of them in which the sides differ. records: of both sides. odd: those of them without an equal.
+    asked: how many ranges. differ: those in which the sides differ. records: of both sides. among: those of them in
+    ranges that differ. odd: those without an equal.
     """
 
-    ranges: float
+    asked: int
+    differ: int
     records: int
+    among: int
     odd: int
+
+    @property
+    def ranges(self) -> float:
+        """The share of ranges in which the sides differ."""
+        return self.differ / max(self.asked, 1)
 
     @property
     def share(self) -> float:
         """The share of records that have no equal on the other side."""
         return self.odd / max(self.records, 1)
+
+    def segments(self, rows: float) -> float:
+        """The share of segments of so many records in which the sides differ, were differences runs that lie anywhere.
+
+        Runs of some length meet a range where they begin within it, or at most that much before it: the wider the
+        range, the more of them. How long they are is told by how full of differences a range is that has any.
+        """
+        width = self.records / max(2 * self.asked, 1)
+        full = self.odd / max(self.among, 1)
+        if full >= 1 or not width:
+            return self.ranges
+        run = width * full / (1 - full)
+        return float(1 - (1 - self.ranges) ** max((rows + run) / (width + run), 1))
 
     def expected(self, rows: int) -> int:
         """How many of so many records of each side have none, at most. Differences may cluster elsewhere, though."""
@@ -52,12 +73,14 @@ def sampled(sides: Hashed, span: Range, rows: int) -> Sample:
         return side.hashes_within_each(sides.function, ranges, 16 * _RANGE_ROWS)
 
     pairs = list(zip(*at_once(sides, ask), strict=True))
-    differ = sum(a is None or b is None or not a.equals(b) for a, b in pairs)
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    unequal = [(a, b) for a, b in known if not a.equals(b)]
     return Sample(
-        differ / max(len(pairs), 1),
+        len(pairs),
+        len(pairs) - len(known) + len(unequal),
         sum(a.num_rows + b.num_rows for a, b in known),
-        sum(len({*_lines(a)} ^ {*_lines(b)}) for a, b in known if not a.equals(b)),
+        sum(a.num_rows + b.num_rows for a, b in unequal),
+        sum(len({*_lines(a)} ^ {*_lines(b)}) for a, b in unequal),
     )
 
 

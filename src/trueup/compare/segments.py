@@ -47,6 +47,11 @@ def bits_for(span: Range, rows: int) -> int:
     return max(0, (span[1] - span[0]) // wanted).bit_length()
 
 
+def rows_in_one(span: Range, rows: int) -> float:
+    """How many records a segment holds, were they spread evenly."""
+    return rows * 2.0 ** bits_for(span, rows) / (span[1] - span[0] + 1)
+
+
 def differing(sides: Hashed, span: Range, rows: int) -> tuple[Told, list[Range]]:
     """What equal segments tell, and the ranges of the others, joined where they touch. Keys must be unique."""
     origin, bits = span[0], bits_for(span, rows)
