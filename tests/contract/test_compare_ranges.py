@@ -165,6 +165,20 @@ def test_a_slow_link_gets_a_sketch(on_postgres: Tables, monkeypatch: pytest.Monk
 
 
 @pytest.mark.postgres
+def test_a_link_has_to_be_slower_where_segments_leave_little_to_send(
+    on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a tenth of all segments to look into, I expect a sketch on a link ten times slower than for all records."""
+    left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
+    monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
+    monkeypatch.setattr(sampled.Sample, "segments", lambda *_: 0.1)
+    for speed, strategy in ((1e6, "sketch"), (6e6, "segments"), (None, "segments")):
+        monkeypatch.setattr(SqlSnapshot, "pace", lambda _, speed=speed: speed)
+        with compare(left, right, planned(left, right)) as found:
+            assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+
+
+@pytest.mark.postgres
 def test_differences_that_cluster_where_nobody_sampled_are_found(
     on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

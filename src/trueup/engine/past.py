@@ -7,19 +7,21 @@ show (a record that vanished, a change that moved no version) is for the full co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Final
 
 from trueup.engine.reach import reach
 from trueup.engine.records import Records
 from trueup.errors import ConfigError
-from trueup.model.row import Done
-from trueup.ports import Ledger, Runs, Scope
+from trueup.ports import Ledger, Runs
 
 # So many records may wait in memory, some hundred bytes each.
 _WAITING_MAX: Final = 200_000
 _LOOKED_UP: Final = 10_000
+# Action and digest of a record that was touched at the replica only.
+_UNSEEN: Final = (None, None)
 
 
 @dataclass(slots=True)
@@ -82,32 +84,27 @@ def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int,
     What was touched at one side mostly was at the other one too, and is looked up once; after both were read, so that
     a job that ends in between shows an agreement, and never hides a drift.
     """
-    name, overlap = records.pair.name, records.pair.overlap_us if records.dated else records.pair.overlap_versions
-    waiting: dict[str, Sequence[str]] = {}
-    for seen in records.glance_authority(Scope(since=past.left - overlap)):
-        if past.right is not None and len(waiting) < _WAITING_MAX:
+    pair, waiting = records.pair, dict[str, tuple[str | None, str | None]]()
+    with ExitStack() as reading:
+        # Both before either is waited for: systems that can read at the same time.
+        left = reading.enter_context(closing(records.glance_authority(past.left - _overlap(records))))
+        right = None
+        if past.right is not None:
+            right = reading.enter_context(closing(records.glance_replica(past.right - pair.overlap_us)))
+        for seen in left:
+            if right is None or len(waiting) >= _WAITING_MAX:
+                yield len(seen), 0, ledger.unlike(pair.name, [(*each, None) for each in seen])
+                continue
+            told = [(key, (action, digest)) for key, action, digest in seen]
             # A key that is there twice may differ from itself.
-            yield len(seen), 0, [key for key, *told in seen if waiting.setdefault(key, told) != told]
-        else:
-            done = ledger.done(name, [key for key, _, _ in seen])
-            yield len(seen), 0, [key for key, *told in seen if _moved(told, done.get(key))]
-    if past.right is None:
-        return
-    for found in records.scan_replica(Scope(since=past.right - records.pair.overlap_us)):
-        done = ledger.done(name, list(found))
-        suspects = [key for key, digest in found.items() if not _ours(done.get(key), digest)]
-        both = [key for key in found if key in waiting]
-        yield 0, len(found), suspects + [key for key in both if _moved(waiting.pop(key), done.get(key))]
-    keys = list(waiting)
-    for batch in (keys[at : at + _LOOKED_UP] for at in range(0, len(keys), _LOOKED_UP)):
-        done = ledger.done(name, batch)
-        yield 0, 0, [key for key in batch if _moved(waiting[key], done.get(key))]
+            yield len(seen), 0, [key for key, each in told if waiting.setdefault(key, each) != each]
+        for found in right or ():
+            both = [(key, *waiting.pop(key, _UNSEEN), digest) for key, digest in found]
+            yield 0, len(found), ledger.unlike(pair.name, both)
+    rest = [(key, *told, None) for key, told in waiting.items()]
+    for at in range(0, len(rest), _LOOKED_UP):
+        yield 0, 0, ledger.unlike(pair.name, rest[at : at + _LOOKED_UP])
 
 
-def _moved(told: Sequence[str], done: Done | None) -> bool:
-    """told: action and digest at the authority now."""
-    return done is None or done.at is None or bool(done.unordered) or (*told,) != (done.action, done.digest)
-
-
-def _ours(done: Done | None, digest: str) -> bool:
-    return done is not None and done.replica == digest
+def _overlap(records: Records) -> int:
+    return records.pair.overlap_us if records.dated else records.pair.overlap_versions

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from trueup.compare.judge import judged
 from trueup.compare.plan import Plan, plan
+from trueup.engine.glance import Glances, glanced, keys_and_digests
 from trueup.errors import ConfigError, SchemaError
 from trueup.model.canonical import canonical_text
 from trueup.model.change import DELETE, UPSERT, Change, Origin
-from trueup.model.columns import digests, key_texts, text_array, texts
+from trueup.model.columns import texts
 from trueup.model.kinds import INTEGER, Column, Kind
 from trueup.model.record import EXACT, Field, Found, Payload, Projection, key_text, version_of
 from trueup.model.times import timestamp_text
 from trueup.pair import Pair
 from trueup.ports import EVERYTHING, Description, Scope, Side
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-
-@dataclass(frozen=True, slots=True)
+# Not frozen, though nobody changes it: each job makes one, and a frozen one takes three times as long.
+@dataclass(slots=True)
 class State:
     """What the authority says of one record, and so what the replica should hold.
 
@@ -211,20 +209,25 @@ class Records:
                 states.append(self._present(key_text(row[:width]), dict(zip(names, row, strict=True)), version))
             yield states
 
-    def glance_authority(self, scope: Scope = EVERYTHING) -> Iterator[list[tuple[str, str, str]]]:
-        """Key, action and digest of the authority's records in scope, a batch at a time: all that most states tell."""
-        asked, acting = self.plan.left, self.pair.action_field
-        for batch in self.pair.authority.scan(asked, scope):
-            keys, found = _keys_and_digests(batch, asked)
-            at = next((at for at, field in enumerate(asked.columns) if field.name == acting), None)
-            told = [None] * len(keys) if at is None else texts(batch.column(at), asked.columns[at])
-            yield [(key, action or UPSERT, each) for key, action, each in zip(keys, told, found, strict=True)]
+    def glance_authority(self, since: int) -> Generator[list[tuple[str, str, str]], None, None]:
+        """Key, action and digest of the authority's records of these versions: all that most states tell.
+
+        Reading may begin at once, and in the system.
+        """
+        asked = self.plan.left
+        acting = [field for field in asked.columns if field.name == self.pair.action_field][:1]
+        return _seen(glanced(self.pair.authority, asked, since, acting))
+
+    def glance_replica(self, since: int) -> Generator[list[tuple[str, str]], None, None]:
+        """Key and digest of the replica's records of these versions. Reading may begin at once, and in the system."""
+        assert self.pair.replica is not None
+        return _pairs(glanced(self.pair.replica, self.replica, since, []))
 
     def scan_replica(self, scope: Scope = EVERYTHING) -> Iterator[dict[str, str]]:
         """Digests of the replica's records in scope by key, a batch at a time."""
         side, asked = self.pair.replica, self.replica
         for batch in side.scan(asked, scope) if side is not None else ():
-            yield dict(zip(*_keys_and_digests(batch, asked), strict=True))
+            yield dict(zip(*keys_and_digests(batch, asked), strict=True))
 
     def change(self, state: State, origin: Origin, **judged: object) -> Change:
         """The wish that this state is, from this origin."""
@@ -267,11 +270,17 @@ class Records:
         return Change(self.pair.name, key, action, version if whole else None, digest, payload, origin)
 
 
-def _keys_and_digests(batch: pa.RecordBatch, asked: Projection) -> tuple[list[str], list[str]]:
-    keys = key_texts(batch.columns[: len(asked.key)], asked.key)
-    first = len(asked.columns) - len(asked.extra) - len(asked.fields)
-    columns = [text_array(judged(batch.column(first + at), field), field) for at, field in enumerate(asked.fields)]
-    return keys, digests(columns, batch.num_rows)
+def _seen(batches: Glances) -> Generator[list[tuple[str, str, str]], None, None]:
+    with closing(batches):
+        for keys, found, actions in batches:
+            told = actions or [None] * len(keys)
+            yield [(key, action or UPSERT, digest) for key, action, digest in zip(keys, told, found, strict=True)]
+
+
+def _pairs(batches: Glances) -> Generator[list[tuple[str, str]], None, None]:
+    with closing(batches):
+        for keys, found, _ in batches:
+            yield list(zip(keys, found, strict=True))
 
 
 def _column(described: Description, name: str) -> Column:

@@ -1,23 +1,19 @@
 """What people were told of conditions, and what is to be told next.
 
-People hear of a change of state and of the recovery, never of a state that lasts. What one target was told is kept in
-the state store, so that restarts and several processes neither repeat nor lose anything: whoever has something to tell
-claims the target, stores the message with that, sends it, and says how it went. The claim is a lease, as that of a
-record; a message whose sender died is sent again, under the same ident, by whoever comes next. Pure functions, shared
-by every store.
+People hear of a change of state and of the recovery, never of a state that lasts. Whoever claims a target stores the
+message with that, so that one whose sender died is sent again, under the same ident, by whoever comes next
+(`trueup.model.handover`). Pure functions, shared by every store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
+from trueup.model import handover
 from trueup.model.condition import Condition, Severity
-
-BACKOFF_US: Final = 5_000_000
-BACKOFF_MAX_US: Final = 15 * 60_000_000
-ERROR_CHARACTERS_MAX: Final = 300
+from trueup.model.handover import Handover
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +56,14 @@ def conditions_of(kept: Iterable[Mapping[str, Any]]) -> tuple[Condition, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(Handover):
     """What one target was told.
 
-    known: the conditions it knows of, by ident. outgoing: a message that is being sent, or will be again. ready_us:
-    when it may be claimed: the end of the lease while somebody sends, later after a failure. tries: failures of the
-    outgoing message. failed: failures ever. error: what the latest one was. told_us: the latest message that arrived.
+    known: the conditions it knows of, by ident. outgoing: a message that is being sent, or will be again.
     """
 
-    target: str
     known: Mapping[str, Condition] = field(default_factory=dict)
     outgoing: Message | None = None
-    owner: str = ""
-    fence: int = 0
-    ready_us: int = 0
-    tries: int = 0
-    failed: int = 0
-    error: str = ""
-    told_us: int | None = None
 
 
 News = tuple[tuple[Condition, ...], tuple[Condition, ...]]
@@ -110,23 +96,10 @@ def _order(condition: Condition) -> tuple[bool, str, str]:
     return condition.severity is not Severity.CRITICAL, condition.name, condition.subject
 
 
-def claimable(stored: Telling | None, seen: Telling, now_us: int) -> bool:
-    """Whether a target that was seen like this can be claimed."""
-    if stored is None:
-        return seen.fence == 0
-    return stored.fence == seen.fence and stored.ready_us <= now_us
-
-
 def claim(seen: Telling, some: News, owner: str, now_us: int, lease_us: int) -> Telling:
     """The target as `owner` has it, with a message to send: the one that waits already, else these news."""
-    fence = max(seen.fence + 1, now_us)
-    message = seen.outgoing or Message(f"{seen.target}-{fence}", now_us, *some)
-    return replace(seen, outgoing=message, owner=owner, fence=fence, ready_us=now_us + lease_us)
-
-
-def held(stored: Telling | None, telling: Telling) -> bool:
-    """Whether whoever claimed `telling` still has it, late or not."""
-    return stored is not None and bool(stored.owner) and stored.fence == telling.fence
+    claimed = handover.claim(seen, owner, now_us, lease_us)
+    return replace(claimed, outgoing=seen.outgoing or Message(f"{seen.name}-{claimed.fence}", now_us, *some))
 
 
 def delivered(telling: Telling, now_us: int) -> Telling:
@@ -137,20 +110,4 @@ def delivered(telling: Telling, now_us: int) -> Telling:
     over = {each.ident for each in message.ended}
     known = {ident: each for ident, each in telling.known.items() if ident not in over}
     known |= {each.ident: each for each in message.began}
-    return replace(
-        telling, known=known, outgoing=None, owner="", ready_us=now_us, tries=0, error="", told_us=now_us
-    )  # fmt: skip
-
-
-def undelivered(telling: Telling, error: str, now_us: int, share: float) -> Telling:
-    """The message did not arrive: it is sent again, later each time. share: from 0 to 1, so that several spread."""
-    return replace(
-        telling, owner="", ready_us=now_us + backoff_us(telling.tries, share), tries=telling.tries + 1,
-        failed=telling.failed + 1, error=error[:ERROR_CHARACTERS_MAX],
-    )  # fmt: skip
-
-
-def backoff_us(tries: int, share: float) -> int:
-    """How long something that failed `tries` times before and once more now waits. share: as above."""
-    wait_us = min(BACKOFF_US << min(tries, 20), BACKOFF_MAX_US)
-    return wait_us // 2 + round(wait_us / 2 * share)
+    return replace(handover.arrived(telling, now_us), known=known, outgoing=None)

@@ -7,6 +7,7 @@ no fast path takes are looked up one by one, each distinct value once.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
@@ -113,9 +114,18 @@ def key_texts(columns: Sequence[Array], fields: Sequence[Field]) -> list[str]:
     parts = [text_array(column, field) for column, field in zip(columns, fields, strict=True)]
     if any(part.null_count or pc.any(pc.match_substring_regex(part, r'["\\\x00-\x1f\x7f]')).as_py() for part in parts):
         return [key_text(row) for row in zip(*(part.to_pylist() for part in parts), strict=True)]
-    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, '","')
-    answer: list[str] = pc.binary_join_element_wise('["', joined, '"]', "").to_pylist()
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _literal('","'))
+    answer: list[str] = pc.binary_join_element_wise(_literal('["'), joined, _literal('"]'), _literal("")).to_pylist()
     return answer
+
+
+def _literal(text: str) -> Any:
+    """A scalar, without asking Arrow to make one: it would import pandas where that is installed, which takes longer
+    than some thousands of keys.
+    """
+    letters = text.encode()
+    ends = struct.pack("=2i", 0, len(letters))
+    return pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(ends), pa.py_buffer(letters)])[0]
 
 
 def versions(texts: Array, kind: Kind) -> Array:

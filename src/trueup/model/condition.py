@@ -66,6 +66,7 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "backlog": "too many records wait to be worked",
     "old-pending": "a record has waited for too long to be worked",
     "old-drift": "a case has waited for too long for a person",
+    "defect": "a field drifts run after run: something upstream of trueup does not do what it should",
     "no-events": "no event has come for too long",
     "paused": "a system has been paused for too long",
     "budget": "the limits of a system keep what waits from being done",
@@ -74,4 +75,5 @@ CONDITIONS: Final[Mapping[str, str]] = {
     "workers": "workers die one after the other",
     "pings": "pings to an outside watcher do not arrive",
     "anchors": "anchors of evidence do not arrive",
+    "state": "the state store can't be read or written",
 }

@@ -50,6 +50,11 @@ class Rule:
         return self.absolute is not None or self.relative is not None or self.seconds is not None
 
     @property
+    def folds(self) -> bool:
+        """Whether values are judged and digested as something else than their canonical texts."""
+        return self.places is not None or self.trim or self.casefold or self.nfc
+
+    @property
     def exact(self) -> bool:
         """Whether the rule is plain equality of canonical texts."""
         return self == EXACT

@@ -29,7 +29,7 @@ class Thresholds:
     drift_us: how long a case may wait. event_us: how long no event may come; None for ever. paused_us: how long a pause
     may last. budget_us: how long calls may have to wait for a limit, and how long what waits may take. clock_us: how
     far clocks may be apart. growth: how many times as many rows as a side has records. deaths, deaths_within_us:
-    so many workers may not die within this time.
+    so many workers may not die within this time. state_us: how long the state store may be away.
     """
 
     overdue_us: int | None = None
@@ -48,6 +48,7 @@ class Thresholds:
     growth: float = 3.0
     deaths: int = 3
     deaths_within_us: int = 30 * _MINUTE_US
+    state_us: int = 2 * _MINUTE_US
 
 
 DEFAULT: Final = Thresholds()

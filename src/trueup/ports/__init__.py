@@ -4,9 +4,10 @@ Sides are other people's systems; ledger, archive and budgets are our own state;
 Adapters implement these protocols without naming them as bases. Times are microseconds, UTC.
 """
 
-from trueup.ports.alerts import Pings, Pulses, Target, Tellings
+from trueup.ports.alerts import Pings, Pulses, Target
 from trueup.ports.cases import Cases
-from trueup.ports.evidence import AnchorPlace, Anchors, Evidence, ReadableAnchorPlace
+from trueup.ports.evidence import AnchorPlace, Evidence, ReadableAnchorPlace
+from trueup.ports.handovers import Handovers
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.scripts import Repair, ScriptableSide, Scripted
@@ -17,6 +18,7 @@ from trueup.ports.sides import (
     ClusterMatch,
     ClusterSide,
     Description,
+    DigestingSide,
     DivisibleSide,
     ExaminableSide,
     Examined,
@@ -46,7 +48,6 @@ __all__ = [
     "OUTGOING",
     "UNTRACED",
     "AnchorPlace",
-    "Anchors",
     "Archive",
     "Budgets",
     "Capabilities",
@@ -56,12 +57,14 @@ __all__ = [
     "ClusterSide",
     "DeadLetters",
     "Description",
+    "DigestingSide",
     "DivisibleSide",
     "Evidence",
     "ExaminableSide",
     "Examined",
     "Gate",
     "GatedSide",
+    "Handovers",
     "HashingSide",
     "Ledger",
     "MarkableSide",
@@ -83,7 +86,6 @@ __all__ = [
     "StoppableScan",
     "Tallies",
     "Target",
-    "Tellings",
     "TraceableSide",
     "Tracing",
     "Trends",

@@ -1,26 +1,12 @@
-"""What people are told: where it is kept, and who takes it there."""
+"""Signs of life of pairs, and who is told."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from trueup.model.alert import News, Telling
 from trueup.model.alert_text import Notice
 from trueup.model.pulse import Pulse
-
-
-class Tellings(Protocol):
-    """What each target was told. Every method is one transaction and may be repeated (rules: `trueup.model.alert`)."""
-
-    def tellings(self, targets: Sequence[str]) -> dict[str, Telling]:
-        """What each of these targets was told; one that was told nothing knows nothing."""
-
-    def claim_telling(self, seen: Telling, some: News, owner: str, lease_us: int) -> Telling | None:
-        """Takes a target that nobody changed since it was read, and stores its message; None where somebody did."""
-
-    def end_telling(self, telling: Telling) -> bool:
-        """Frees a target and stores what it knows now; False, and nothing stored, where the fence is old."""
 
 
 class Pulses(Protocol):

@@ -17,14 +17,16 @@ class Cases(Protocol):
     Time is the store's clock.
     """
 
-    def open_cases(self, cases: Sequence[Case]) -> int:
-        """Opens cases; an open case about the same question is refreshed instead. Answers how many are new.
+    def open_cases(self, cases: Sequence[Case]) -> dict[str, int]:
+        """Opens cases of one pair; an open case about the same question is refreshed instead.
+
+        Answers the numbers of those that are new, by key.
 
         A refreshed case keeps its number, when it was opened, who looks into it and until when.
         """
 
-    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
-        """Closes the open cases about these records, with the reason."""
+    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> dict[str, int]:
+        """Closes the open cases about these records, with the reason; answers their numbers, by key."""
 
     def case(self, number: int) -> Case | None:
         """The case of this number, open or closed, or None."""

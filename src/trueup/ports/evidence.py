@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from trueup.model.anchor import Anchored
 from trueup.model.evidence import Entry, Fact, Head
 
 
@@ -47,19 +46,6 @@ class Evidence(Protocol):
 
     def redaction_key(self) -> str:
         """64 hex digits, made at random when it is first asked for: the key of hashes that stand for values."""
-
-
-class Anchors(Protocol):
-    """What each place was given. Every method is one transaction and may be repeated (rules: `trueup.model.anchor`)."""
-
-    def anchored(self, places: Sequence[str]) -> dict[str, Anchored]:
-        """What each of these places was given; one that was given nothing has the head of an empty chain."""
-
-    def claim_place(self, seen: Anchored, owner: str, lease_us: int) -> Anchored | None:
-        """Takes a place that nobody changed since it was read; None where somebody did."""
-
-    def end_claim(self, anchored: Anchored) -> bool:
-        """Frees a place and stores what it has now; False, and nothing stored, where the fence is old."""
 
 
 class AnchorPlace(Protocol):

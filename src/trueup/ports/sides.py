@@ -212,6 +212,18 @@ class HashingSide(Side, Protocol):
         """The side as it is now. The caller closes it."""
 
 
+@runtime_checkable
+class DigestingSide(Side, Protocol):
+    """A side that can take digests of its records where they are."""
+
+    def digests(self, projection: Projection, since: int) -> Iterator[pa.RecordBatch] | None:
+        """Columns by position: key and `extra`, as scans deliver them, and the digest of records with version >= since.
+
+        Reading begins at once, beside whatever else is read. A few older records may be among them. A digest is null
+        where only a read can tell it; the answer is None where that is so of all.
+        """
+
+
 class ClusterMatch(Protocol):
     """Two sides matched by the engine that reads both: what is surely the same stayed there.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from trueup.model.alert import Telling
+from trueup.model.anchor import Anchored
 from trueup.model.change import Change, Outcome
 from trueup.model.letter import DeadLetter
 from trueup.model.presence import Presence
-from trueup.model.row import Baseline, Claim, Done, Finish, Row
-from trueup.ports.alerts import Pulses, Tellings
+from trueup.model.row import Baseline, Claim, Finish, Row, Seen
+from trueup.ports.alerts import Pulses
 from trueup.ports.cases import Cases
-from trueup.ports.evidence import Anchors, Evidence
+from trueup.ports.evidence import Evidence
+from trueup.ports.handovers import Handovers
 from trueup.ports.runs import Runs
 from trueup.ports.schedules import Schedules
 from trueup.ports.seals import Seals
@@ -59,8 +62,11 @@ class Ledger(Protocol):
     def rows(self, pair: str, keys: Sequence[str]) -> dict[str, Row]:
         """The rows of these keys; absent keys have no row."""
 
-    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
-        """What is done of these keys, for less than `rows` costs; absent keys have no row."""
+    def unlike(self, pair: str, seen: Sequence[Seen]) -> list[str]:
+        """Keys of those that are not as the last finish or agreement left them, or have no row; in any order.
+
+        Each is judged by itself. Costs far less than `rows` where most are.
+        """
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
@@ -75,6 +81,9 @@ class Ledger(Protocol):
         """Rows by state: `idle`, `pending`, `parked`; of the pending, those that are `leased` now; and
         `oldest_due_us` where any is pending.
         """
+
+    def busy(self, pair: str) -> dict[str, int]:
+        """The same without `idle`: what waits and what is parked, however many rows there are beside."""
 
     def settled(self, pair: str) -> bool:
         """Whether the pair has a complete baseline (else it is young)."""
@@ -142,10 +151,17 @@ class Presences(Protocol):
 
 
 class Archive(
-    Runs, Trends, Schedules, Seals, Cases, Evidence, Anchors, DeadLetters, Presences, Tellings, Pulses, Tallies,
-    Protocol,
+    Runs, Trends, Schedules, Seals, Cases, Evidence, DeadLetters, Presences, Pulses, Tallies, Protocol
 ):  # fmt: skip
     """Runs with cursors and plans, trends, schedules, seals, cases, evidence, dead letters, workers and alerts."""
+
+    @property
+    def targets(self) -> Handovers[Telling]:
+        """Who is told of conditions."""
+
+    @property
+    def places(self) -> Handovers[Anchored]:
+        """Where anchors are given."""
 
     def close(self) -> None:
         """Gives back connections."""

@@ -45,6 +45,31 @@ def _opened(
     raise _unknown(url)
 
 
+def name_of(url: str) -> str:
+    """How people are told which store this is: never with a password. Raises StateError."""
+    if url.startswith("sqlite:"):
+        from trueup.stores.sql import path_of  # noqa: PLC0415  adapters load when used
+
+        return str(path_of(url))
+    if url.startswith(("postgresql:", "postgres:")):
+        from trueup.stores.sql.postgresql.address import parse  # noqa: PLC0415
+
+        return parse(url).label
+    return url.partition(":")[0]
+
+
+def check_store(url: str) -> None:
+    """Whether what is at this URL can be read and written now; changes nothing. Raises StateError where not."""
+    if url.startswith("sqlite:"):
+        from trueup.stores.sql.sqlite import check_file  # noqa: PLC0415  adapters load when used
+
+        check_file(Path(name_of(url)))
+    elif url.startswith(("postgresql:", "postgres:")):
+        from trueup.stores.sql.postgresql.database import check_server  # noqa: PLC0415
+
+        check_server(url)
+
+
 def back_up(url: str, target: Path) -> None:
     """Writes the store at this URL, as it is at one moment, to a new file. Raises StateError."""
     if url.startswith("sqlite:"):

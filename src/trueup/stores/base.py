@@ -99,7 +99,7 @@ class RowLedger(ABC):
     def offer(self, changes: Sequence[Change], *, connection: Any = None) -> list[Outcome]:
         """Judges each change by the offer table, in list order."""
         outcomes: list[Outcome] = []
-        for batch in _batches(changes, OFFER_BATCH):
+        for batch in batches_of(changes, OFFER_BATCH):
             outcomes += self._transact(partial(_judge, changes=batch), connection)
         self.observer.offered(changes, outcomes)
         if connection is None and any(outcome.accepted for outcome in outcomes):
@@ -180,7 +180,9 @@ class RowLedger(ABC):
 
     def baseline(self, pair: str, items: Sequence[Baseline]) -> int:
         """Stores ancestors of agreeing records whose row did not move since; answers how many."""
-        return sum(self._transact(partial(_agree, pair=pair, items=batch)) for batch in _batches(items, BASELINE_BATCH))
+        return sum(
+            self._transact(partial(_agree, pair=pair, items=batch)) for batch in batches_of(items, BASELINE_BATCH)
+        )
 
     def revive(self, pair: str, tries_max: int, keys: Sequence[str] | None = None) -> int:
         """Gives parked records that were not rejected one more try; answers how many."""
@@ -373,6 +375,7 @@ def _waits_for(name: str) -> tuple[str, str]:
     return pair, key
 
 
-def _batches(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+def batches_of(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    """The items in their order, so many at a time."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
+from trueup.errors import own_words
 from trueup.model import health as rules
 from trueup.model.allowance import Allowance, Said
 from trueup.model.budget import System
@@ -18,6 +20,7 @@ from trueup.ports import Clock
 
 ALL = "*"
 OK_WRITTEN_US = 1_000_000
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 # What is known now, and the store's time → an answer, and what is to be known.
 Rule = Callable[[Health, int], tuple[_T, Health]]
@@ -77,18 +80,26 @@ class HealthBudgets(ABC):
     def failed(self, name: str, reason: str, pause_us: int | None = None) -> Health:
         """The system is in trouble: it is paused, for what it asked or ever longer."""
 
-        def rule(health: Health, now_us: int) -> tuple[Health, Health]:
+        def rule(health: Health, now_us: int) -> tuple[tuple[Health, int], Health]:
             after = rules.failed(health, now_us, reason, pause_us=pause_us)
-            return after, after
+            return (after, after.paused_until_us - now_us), after
 
-        return self._change(name, rule)
+        after, wait_us = self._change(name, rule)
+        why = own_words(reason)
+        _log.log(
+            _level(after), "%s is paused for %.0f s: %s", name, wait_us / 1e6, why,
+            extra={"event": "system_paused", "system": name, "pause_s": wait_us / 1e6, "why": why},
+        )  # fmt: skip
+        return after
 
     def succeeded(self, name: str) -> None:
         """A call worked: the system is back. Written at most once a second where nothing else is new."""
         now_us = time.monotonic_ns() // 1_000 if self._clock is None else self._clock.elapsed_us()
         if self.health(name).probes or now_us - self._told.get(name, -OK_WRITTEN_US) >= OK_WRITTEN_US:
-            self._change(name, lambda found, now_us: (None, rules.succeeded(found, now_us)))
+            was = self._change(name, lambda found, now_us: (found, rules.succeeded(found, now_us)))
             self._told[name] = now_us
+            if was.probes and not was.by_person:
+                _log.log(_level(was), "%s is back", name, extra={"event": "system_back", "system": name})
 
     def probe(self, name: str, for_us: int) -> bool:
         """Whether the caller is the one that finds out whether the system is back."""
@@ -102,11 +113,13 @@ class HealthBudgets(ABC):
             return None, replace(health, by_person=True, reason=reason, by=by, since_us=since_us)
 
         self._change(name, rule, durable=True)
+        _log.info("%s is paused by a person", name, extra={"event": "system_held", "system": name, "by": by})
 
     def resume(self, name: str) -> None:
         """Ends a pause, whoever began it; `*` ends every pause."""
         for each in self.names() if name == ALL else [name]:
-            self._change(each, lambda health, _: (None, rules.resumed(health)), durable=True)
+            if not self._change(each, lambda health, _: (health.free, rules.resumed(health)), durable=True):
+                _log.info("a person ends the pause of %s", each, extra={"event": "system_resumed", "system": each})
 
     def health(self, name: str) -> Health:
         """What is known of the system; paused by a person where `*` is."""
@@ -117,6 +130,11 @@ class HealthBudgets(ABC):
         known = self._known([*names, ALL])
         everything = known.get(ALL, HEALTHY)
         return {name: _under(everything, known.get(name, HEALTHY)) for name in names}
+
+
+def _level(health: Health) -> int:
+    """Trouble that the first probe ends is nothing to wake anybody for."""
+    return logging.WARNING if health.probes > 1 else logging.INFO
 
 
 def _under(everything: Health, health: Health) -> Health:

@@ -16,7 +16,7 @@ from trueup.model.evidence import DECISION, RUN
 from trueup.model.ledger import claimable
 from trueup.model.letter import BYTES_KEPT, LETTERS_KEPT, DeadLetter
 from trueup.model.presence import REMEMBERED_US, Presence
-from trueup.model.row import Done, Row, State
+from trueup.model.row import Row, Seen, State, left_so
 from trueup.model.run import OPEN
 from trueup.model.urgency import Waiting
 from trueup.ports import Clock
@@ -70,11 +70,11 @@ class MemoryLedger(RowLedger):
             of_pair = self._rows.get(pair, {})
             return {key: of_pair[key].copy() for key in keys if key in of_pair}
 
-    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
-        """What is done of these keys; absent keys have no row."""
+    def unlike(self, pair: str, seen: Sequence[Seen]) -> list[str]:
+        """Keys of those that are not as the last finish or agreement left them, or have no row."""
         with self._lock:
             of_pair = self._rows.get(pair, {})
-            return {key: Done.of(of_pair[key]) for key in keys if key in of_pair}
+            return [each[0] for each in seen if not left_so(each, of_pair.get(each[0]))]
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches; where: `all`, `pending` or `parked`."""
@@ -88,11 +88,16 @@ class MemoryLedger(RowLedger):
     def counts(self, pair: str) -> dict[str, int]:
         """Rows by state; `leased` are pending too; and `oldest_due_us` where any is pending."""
         with self._lock:
+            idle = len(self._rows.get(pair, {})) - len(self._busy.get(pair, ()))
+            return {"idle": idle, **self.busy(pair)}
+
+    def busy(self, pair: str) -> dict[str, int]:
+        """The same without `idle`."""
+        with self._lock:
             rows, now_us = self._rows.get(pair, {}), self.now_us()
             busy = [rows[key] for key in self._busy.get(pair, ())]
             pending = [row for row in busy if row.state is State.PENDING]
             counted = {
-                "idle": len(rows) - len(busy),
                 "pending": len(pending),
                 "parked": len(busy) - len(pending),
                 "leased": sum(row.leased(now_us) for row in pending),

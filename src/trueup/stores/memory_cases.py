@@ -32,8 +32,8 @@ class MemoryCases(MemoryEvidence):
         self._decisions: dict[int, dict[str, Decision]] = {}
         self._acceptances: dict[str, dict[str, Acceptance]] = {}
 
-    def open_cases(self, cases: Sequence[Case]) -> int:
-        """Opens cases; an open case about the same record is refreshed instead. Answers how many are new."""
+    def open_cases(self, cases: Sequence[Case]) -> dict[str, int]:
+        """Opens cases; an open case about the same question is refreshed instead. Answers numbers of the new ones."""
         with self._case_lock:
             before = len(self._cases)
             for case in cases:
@@ -41,15 +41,15 @@ class MemoryCases(MemoryEvidence):
                 asked = self._cases.get(number)
                 kept = {} if asked is None else {name: getattr(asked, name) for name in KEPT}
                 self._cases[number] = replace(case, number=number, closed_us=None, closed=None, **kept)
-            return len(self._cases) - before
+            return {self._cases[number].key: number for number in range(before + 1, len(self._cases) + 1)}
 
-    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
-        """Closes the open cases about these records, with the reason."""
+    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> dict[str, int]:
+        """Closes the open cases about these records, with the reason; answers their numbers, by key."""
         with self._case_lock:
-            found = [self._open[pair, key] for key in dict.fromkeys(keys) if (pair, key) in self._open]
-            for number in found:
+            found = {key: self._open[pair, key] for key in keys if (pair, key) in self._open}
+            for number in found.values():
                 self._close(self._cases[number], how)
-            return len(found)
+            return found
 
     def _close(self, case: Case, how: str) -> None:
         del self._open[case.pair, case.key]

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
-from trueup.model import anchor as rules
 from trueup.model.anchor import Anchored
 from trueup.model.evidence import CUT, Entry, Fact, Head, append, cut_fact
 from trueup.ports import Clock
+from trueup.stores.memory_handovers import MemoryHandovers
 
 
 class MemoryEvidence:
@@ -23,7 +23,7 @@ class MemoryEvidence:
         self._entries: list[Entry] = []
         self._facts: dict[tuple[str, str], Entry] = {}
         self._cut_facts: set[tuple[str, str]] = set()
-        self._places: dict[str, Anchored] = {}
+        self.places = MemoryHandovers(Anchored, self._evidence_now_us)
         self._redaction_key = secrets.token_hex(32)
 
     def put_on_record(self, fact: Fact) -> Entry:
@@ -86,32 +86,6 @@ class MemoryEvidence:
     def _gone(self) -> int:
         """How many entries were cut."""
         return self._entries[0].number - 1 if self._entries else 0
-
-    # ── anchors ──────────────────────────────────────────────────────────────────────────────────────
-
-    def anchored(self, places: Sequence[str]) -> dict[str, Anchored]:
-        """What each of these places was given."""
-        with self._evidence_lock:
-            return {place: self._places.get(place, Anchored(place)) for place in places}
-
-    def claim_place(self, seen: Anchored, owner: str, lease_us: int) -> Anchored | None:
-        """Takes a place that nobody changed since it was read; None where somebody did."""
-        with self._evidence_lock:
-            stored, now_us = self._places.get(seen.place), self._evidence_now_us()
-            if not rules.claimable(stored, seen, now_us):
-                return None
-            taken = rules.claim(stored or seen, owner, now_us, lease_us)
-            self._places[seen.place] = taken
-            return taken
-
-    def end_claim(self, anchored: Anchored) -> bool:
-        """Frees a place and stores what it has now; False where the fence is old."""
-        with self._evidence_lock:
-            stored = self._places.get(anchored.place)
-            if not rules.held(stored, anchored):
-                return stored == anchored
-            self._places[anchored.place] = anchored
-            return True
 
     def _evidence_now_us(self) -> int:
         return time.time_ns() // 1_000 if self._evidence_clock is None else self._evidence_clock.now_us()

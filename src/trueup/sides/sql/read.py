@@ -102,7 +102,7 @@ def scan(
     if scope.since is not None:
         if at is None:
             raise SchemaError(f"{of.inspected.description.label} can't be ordered by version: none is declared.")
-        condition, order, binds = _newer(of, scope.since)
+        condition, order, binds = newer(of, scope.since)
         conditions.append(condition)
     span = None if scope.window is None else windows.interval(of, scope.window)
     if span is not None:
@@ -147,7 +147,8 @@ def _selected(of: Selection) -> tuple[list[tuple[Stored | None, Reading]], int |
     return selected, at
 
 
-def _newer(of: Selection, since: int) -> tuple[str, str, list[Any]]:
+def newer(of: Selection, since: int) -> tuple[str, str, list[Any]]:
+    """A condition that lets pass every version >= since, the order by version and key, and what is bound in them."""
     known = of.columns[len(of.projection.key)][1]
     condition, binds = of.dialect.since(known.stored, known.kind, known.zone, since)
     key = [of.dialect.quoted(field.source) for field, _, _ in of.key]

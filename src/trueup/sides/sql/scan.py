@@ -1,18 +1,25 @@
-"""A scan under way: its batches, and a way to end it from another thread."""
+"""A scan under way: its batches, a way to end it from another thread, and a thread that reads ahead."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trueup.errors import IncompleteScan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import sqlalchemy as sa
+
+# So many batches wait for whoever asked for them.
+_AHEAD: Final = 8
+# How often what still runs is told to end.
+_STOPPING_S: Final = 0.2
 
 
 class Running:
@@ -75,3 +82,46 @@ class Scan(Generator["pa.RecordBatch", None, None]):
     def stop(self) -> None:
         """Ends the statement in the database, by any thread. May be repeated: it may come before the statement."""
         self._running.stop()
+
+
+class Ahead(Generator["pa.RecordBatch", None, None]):
+    """The batches of a scan, which a thread begins to read at once, and reads ahead."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="trueup-ahead")
+        self._closing: Future[None] | None = None
+        self._ready: deque[Future[pa.RecordBatch | None]] = deque(self._next() for _ in range(_AHEAD))
+
+    def _next(self) -> Future[pa.RecordBatch | None]:
+        return self._thread.submit(next, self._scan, None)
+
+    def send(self, value: None) -> pa.RecordBatch:
+        """As any generator's."""
+        if not self._ready:
+            raise StopIteration
+        try:
+            batch = self._ready.popleft().result()
+        except BaseException:
+            self.close()
+            raise
+        if batch is None:
+            self.close()
+            raise StopIteration
+        self._ready.append(self._next())
+        return batch
+
+    def throw(self, *error: Any) -> pa.RecordBatch:
+        """As any generator's."""
+        self.close()
+        return super().throw(*error)
+
+    def close(self) -> None:
+        """Ends the reading. A scan that came to its end has nothing to be told."""
+        if self._closing is None:
+            while self._ready:
+                self._ready.pop().cancel()
+            self._closing = self._thread.submit(self._scan.close)
+            while wait([self._closing], timeout=_STOPPING_S).not_done:
+                self._scan.stop()
+            self._thread.shutdown()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
@@ -28,7 +28,7 @@ from trueup.sides.sql import write as writing
 from trueup.sides.sql.dialects import Dialect
 from trueup.sides.sql.inspect import Declared, Inspected, inspect
 from trueup.sides.sql.limits import CONNECTIONS, Limits
-from trueup.sides.sql.scan import Running, Scan
+from trueup.sides.sql.scan import Ahead, Running, Scan
 from trueup.sides.sql.trouble import Busy, in_our_words
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
     from trueup.sides.sql.snapshot import SqlSnapshot
 
+_Batches: TypeAlias = Generator["pa.RecordBatch", None, None]
+# Begins to read, on a connection of its own; counts oddities into the last.
+_Start: TypeAlias = Callable[[sa.Connection, reading.Selection, dict[str, int]], _Batches]
 _SCHEMES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite", "duckdb")
 _FILES = ("sqlite", "duckdb")
 
@@ -123,17 +126,35 @@ class Sql:
         """The table as it was when first asked."""
         return self._inspect().description
 
-    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> Generator[pa.RecordBatch, None, None]:
+    def scan(self, projection: Projection, scope: Scope = EVERYTHING) -> _Batches:
         """Every record in scope, streamed."""
-        running = Running(self.label, lambda connection: self._dialect.hasher().cancel(connection))
-        return Scan(self._scanned(projection, scope, running), running)
+        return self._streamed(lambda connection, of, told: reading.scan(connection, of, scope, told), projection)
 
-    def _scanned(self, projection: Projection, scope: Scope, running: Running) -> Generator[pa.RecordBatch, None, None]:
+    def digests(self, projection: Projection, since: int) -> Ahead | None:
+        """In one statement, where the engine can say for these columns what Python would say."""
+        from trueup.sides.sql import digesting  # noqa: PLC0415  only a comparison needs it
+
+        of, hasher = self._selection(projection), self._dialect.hasher()
+        with self._connection() as connection:
+            found = digesting.digest(connection, of, hasher)
+        if found is None:
+            return None
+
+        def start(connection: sa.Connection, of: reading.Selection, _: dict[str, int]) -> _Batches:
+            return digesting.digests(connection, of, hasher, found, since)
+
+        return Ahead(self._streamed(start, projection))
+
+    def _streamed(self, start: _Start, projection: Projection) -> Scan:
+        running = Running(self.label, lambda connection: self._dialect.hasher().cancel(connection))
+        return Scan(self._batches(start, projection, running), running)
+
+    def _batches(self, start: _Start, projection: Projection, running: Running) -> _Batches:
         of = self._selection(projection)
         warnings: dict[str, int] = {}
         started = False
         with self._connection() as connection, running.on(connection):
-            batches = reading.scan(connection, of, scope, warnings)
+            batches = start(connection, of, warnings)
             try:
                 while True:
                     with (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueup.ports import Clock
 from trueup.stores.sql.alerts import SqlAlerts
-from trueup.stores.sql.anchors import SqlAnchors
+from trueup.stores.sql.anchors import places
 from trueup.stores.sql.cases import SqlCases
 from trueup.stores.sql.decisions import SqlDecisions
 from trueup.stores.sql.evidence import SqlEvidence
@@ -31,7 +31,6 @@ class SqlArchive(
     SqlLetters,
     SqlPresences,
     SqlAlerts,
-    SqlAnchors,
     SqlTallies,
 ):
     """Runs with cursors, plans and trends, schedules, seals, cases, evidence, letters, workers, alerts in a database.
@@ -51,7 +50,7 @@ class SqlArchive(
         SqlLetters.__init__(self, storage)
         SqlPresences.__init__(self, storage, clock)
         SqlAlerts.__init__(self, storage, clock)
-        SqlAnchors.__init__(self, storage, clock)
+        self.places = places(storage, clock)
         SqlTallies.__init__(self, storage)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from trueup.model.case import ANY_CASE, Case, CaseFilter, Comment
 from trueup.ports import Clock
-from trueup.stores.sql.storage import ROWS_MAX, Session, Storage, as_json, marks, storable
+from trueup.stores.sql.storage import ROWS_MAX, Session, Storage, as_json, batches, marks, storable
 
 _PAGE: Final = 500
 # The column `detail` holds the cause; `extra` is of programs of the past.
@@ -31,33 +31,38 @@ class SqlCases:
     def __init__(self, storage: Storage, clock: Clock | None) -> None:
         self._storage, self._clock = storage, clock
 
-    def open_cases(self, cases: Sequence[Case]) -> int:
-        """Opens cases; an open case about the same record is refreshed instead. Answers how many are new."""
+    def open_cases(self, cases: Sequence[Case]) -> dict[str, int]:
+        """Opens cases; an open case about the same question is refreshed instead. Answers numbers of the new ones."""
 
-        def open_(session: Session) -> int:
+        def open_(session: Session) -> dict[str, int]:
             last = session.execute("SELECT coalesce(max(number), 0) FROM trueup_case").fetchone()[0]
-            counting = "SELECT count(*) FROM trueup_case WHERE number > ? AND pair = ?"
+            newer = "SELECT key, number FROM trueup_case WHERE number > ? AND pair = ?"
             # In the order of the keys, so that two programs never wait for each other.
             for case in sorted(cases, key=lambda case: (case.pair, case.key)):
                 session.executemany(_OPEN, [_kept(case)])
-            opened = [
-                session.execute(counting, (last, pair)).fetchone() for pair in sorted({case.pair for case in cases})
-            ]
-            return sum(int(count) for (count,) in opened)
+            return {
+                key: number
+                for pair in {case.pair for case in cases}
+                for key, number in session.execute(newer, (last, pair)).fetchall()
+            }
 
         return self._storage.write(open_)
 
-    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> int:
-        """Closes the open cases about these records, with the reason."""
+    def close_cases(self, pair: str, keys: Sequence[str], how: str) -> dict[str, int]:
+        """Closes the open cases about these records, with the reason; answers their numbers, by key."""
 
-        def close(session: Session) -> int:
-            now_us = self._storage.now_us(session, self._clock)
-            statement = (
-                "UPDATE trueup_case SET closed_us = ?, closed = ? WHERE pair = ? AND key = ? AND closed_us IS NULL"
-            )
-            return sum(
-                session.execute(statement, (now_us, storable(how), pair, key)).rowcount for key in sorted(set(keys))
-            )
+        def close(session: Session) -> dict[str, int]:
+            now_us, closed = self._storage.now_us(session, self._clock), {}
+            for some in batches(sorted(set(keys))):
+                found = session.execute(
+                    f"SELECT key, number FROM trueup_case WHERE pair = ? AND key IN ({marks(some)}) "
+                    f"AND closed_us IS NULL ORDER BY key {self._storage.for_update}",
+                    (pair, *some),
+                ).fetchall()
+                statement = "UPDATE trueup_case SET closed_us = ?, closed = ? WHERE number = ?"
+                session.executemany(statement, [(now_us, storable(how), number) for _, number in found])
+                closed.update(found)
+            return closed
 
         return self._storage.write(close)
 

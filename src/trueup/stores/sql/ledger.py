@@ -12,13 +12,13 @@ from operator import is_not, ne
 from typing import Any, Final, TypeVar
 
 from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
-from trueup.model.row import Done, Row
+from trueup.model.row import Row, Seen
 from trueup.model.urgency import Waiting, lowest_share
 from trueup.ports import Clock
 from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction
 from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
-from trueup.stores.sql.schema import ABSENT, COLUMNS, DONE, insert_of, kept, row_of, update_of
+from trueup.stores.sql.schema import ABSENT, COLUMNS, counted, insert_of, kept, row_of, update_of
 from trueup.stores.sql.sqlite import SqliteFile
 
 SCAN_BATCH: Final = 1_000
@@ -30,7 +30,20 @@ _NAMES = ", ".join(COLUMNS)
 # CROSS JOIN keeps the order: for each key asked, one look into the index on (pair, key).
 _ASKED = "(SELECT value AS asked FROM json_each(?)) CROSS JOIN trueup_row"
 _LOAD = f"SELECT {_NAMES}, id FROM {_ASKED} WHERE pair = ? AND key = asked"
-_DONE = f"SELECT {DONE} FROM {_ASKED} WHERE pair = ? AND key = asked"
+# By whether the authority and the replica were looked at. Each record comes as one text of lines, which is parsed far
+# faster than an array; keys and digests hold no line breaks, and the action comes last.
+_UNLIKE = {
+    (authority, replica): f"""
+        SELECT asked FROM (SELECT value, substr(value, 1, instr(value, char(10)) - 1) AS asked FROM json_each(?))
+        WHERE NOT EXISTS (
+            SELECT 1 FROM trueup_row WHERE pair = ? AND key = asked
+            {"AND done_at IS NOT NULL AND NOT unordered" if authority else ""} AND value = key || char(10)
+            {"|| done_replica" if replica else ""} {"|| char(10)" if authority and replica else ""}
+            {"|| done_digest || char(10) || done_action" if authority else ""})
+    """
+    for authority in (False, True)
+    for replica in (False, True)
+}
 _LOAD_IDS = f"SELECT {_NAMES} FROM {_ASKED} WHERE id = asked"
 _SCAN = f"SELECT {_NAMES} FROM trueup_row WHERE pair = ? AND key > ? ORDER BY key LIMIT ?"
 _IDS = {
@@ -53,13 +66,14 @@ _DUE_PAIRS = f"""
 """
 _NEXT_DUE = "SELECT min(ready_at) FROM trueup_row WHERE pair = ? AND priority = ? AND ready_at IS NOT NULL"
 _SLEEPERS = f"SELECT pair, key FROM {_ASKED} WHERE waits_for = asked AND waits_for IS NOT NULL"
-_COUNTS = """
-    SELECT (SELECT count(*) FROM trueup_row WHERE pair = :pair),
-           (SELECT count(*) FROM trueup_row WHERE pair = :pair AND ready_at IS NOT NULL),
+_BUSY = """
+    SELECT (SELECT count(*) FROM trueup_row WHERE pair = :pair AND ready_at IS NOT NULL),
            (SELECT count(*) FROM trueup_row WHERE pair = :pair AND state = 'parked'),
            (SELECT count(*) FROM trueup_row WHERE pair = :pair AND ready_at > :now AND lease_until > :now),
            (SELECT min(due_at) FROM trueup_row WHERE pair = :pair AND ready_at IS NOT NULL)
 """
+# Every row is counted for it.
+_COUNTS = f"{_BUSY}, (SELECT count(*) FROM trueup_row WHERE pair = :pair)"
 _PRUNE = f"""
     DELETE FROM trueup_history WHERE record = :record AND id <= (
         SELECT id FROM trueup_history WHERE record = :record ORDER BY id DESC LIMIT 1 OFFSET {ENTRIES_KEPT})
@@ -109,11 +123,15 @@ class SqlLedger(RowLedger):
             loaded = connection.execute(_LOAD, (json.dumps(list(dict.fromkeys(keys))), pair))
             return {values[1]: row_of(values) for values in loaded}
 
-    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
-        """What is done of these keys; absent keys have no row."""
+    def unlike(self, pair: str, seen: Sequence[Seen]) -> list[str]:
+        """Keys of those that are not as the last finish or agreement left them, or have no row."""
         with self._file.reading() as connection:
-            loaded = connection.execute(_DONE, (json.dumps(list(dict.fromkeys(keys))), pair))
-            return {values[0]: Done._make(values) for values in loaded}
+            # Sorted, so that neighbours in the index are looked for one after the other.
+            return [
+                key
+                for looked_at, told in _told(seen).items()
+                for (key,) in connection.execute(_UNLIKE[looked_at], (json.dumps(sorted(told)), pair))
+            ]
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches, in the order of their keys; where: `all`, `pending` or `parked`."""
@@ -142,10 +160,12 @@ class SqlLedger(RowLedger):
     def counts(self, pair: str) -> dict[str, int]:
         """Rows by state; `leased` are pending too; and `oldest_due_us` where any is pending."""
         with self._file.reading() as connection:
-            values = connection.execute(_COUNTS, {"pair": pair, "now": self.now_us()}).fetchone()
-        total, pending, parked, leased, oldest = values
-        counted = {"idle": total - pending - parked, "pending": pending, "parked": parked, "leased": leased}
-        return counted if oldest is None else counted | {"oldest_due_us": oldest}
+            return counted(*connection.execute(_COUNTS, {"pair": pair, "now": self.now_us()}).fetchone())
+
+    def busy(self, pair: str) -> dict[str, int]:
+        """The same without `idle`."""
+        with self._file.reading() as connection:
+            return counted(*connection.execute(_BUSY, {"pair": pair, "now": self.now_us()}).fetchone())
 
     def settled(self, pair: str) -> bool:
         """Whether the pair has a complete baseline (else it is young)."""
@@ -291,6 +311,19 @@ class _SqlTransaction:
 
     def _last(self, table: str) -> int:
         return int(self._cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
+
+
+def _told(seen: Sequence[Seen]) -> dict[tuple[bool, bool], list[str]]:
+    """Each record as one text, by whether its authority and its replica were looked at."""
+    told: dict[tuple[bool, bool], list[str]] = defaultdict(list)
+    for key, action, digest, replica in seen:
+        if digest is None:
+            told[False, replica is not None].append(f"{key}\n{replica or ''}")
+        elif replica is None:
+            told[True, False].append(f"{key}\n{digest}\n{action}")
+        else:
+            told[True, True].append(f"{key}\n{replica}\n{digest}\n{action}")
+    return told
 
 
 def _settled(connection: sqlite3.Connection | sqlite3.Cursor, pair: str) -> bool:

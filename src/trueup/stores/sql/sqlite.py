@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -71,7 +71,7 @@ class SqliteFile:
         """A connection on which every statement sees the latest commit."""
         connection = self._take()
         try:
-            with self._explained():
+            with _explained(self.path):
                 yield connection
         finally:
             self._give_back(connection)
@@ -120,7 +120,7 @@ class SqliteFile:
         caller: a sqlite3.Connection, or an SQLAlchemy Connection to the same file.
         """
         connection = self._of_caller(caller)
-        with self._explained():
+        with _explained(self.path):
             if not connection.in_transaction:
                 connection.execute("BEGIN IMMEDIATE")
             connection.execute("SAVEPOINT trueup")
@@ -137,7 +137,7 @@ class SqliteFile:
 
     def data_version(self) -> int:
         """A number that changes with every commit of anybody."""
-        with self._watch, self._explained():
+        with self._watch, _explained(self.path):
             if self._watcher is None:
                 self._watcher = self._connect()
             return int(self._watcher.execute("PRAGMA data_version").fetchone()[0])
@@ -154,7 +154,7 @@ class SqliteFile:
         with self._pool:
             if self._idle:
                 return self._idle.pop()
-        with self._explained():
+        with _explained(self.path):
             return self._connect()
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
@@ -163,17 +163,12 @@ class SqliteFile:
                 self._idle.append(connection)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={self._mode}",
-            uri=True,
-            timeout=self._busy_s,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=512,
-        )
+        connection = _opened(self.path, self._mode, self._busy_s)
         try:
             connection.execute(self._synchronous)
             connection.execute("PRAGMA cache_size = -16000")
+            # A page that every batch touches is brought back into the file less often; the log grows to 16 MB.
+            connection.execute("PRAGMA wal_autocheckpoint = 4000")
         except BaseException:
             connection.close()
             raise
@@ -241,12 +236,34 @@ class SqliteFile:
         main = next((row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"), "")
         return bool(main) and Path(main).exists() and Path(main).samefile(self.path)
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            known = _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-            if known is None:
-                raise
-            raise StateError(f"{self.path}: the state store {known[0]}.", hint=known[1]) from error
+
+def check_file(path: Path, busy_s: float = 1.0) -> None:
+    """Whether a file can be written now, where there is one; changes nothing. Raises StateError where not."""
+    if not path.exists():
+        return
+    with _explained(path), closing(_opened(path, "rw", busy_s)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("ROLLBACK")
+
+
+def _opened(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=busy_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        known = _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if known is None:
+            raise
+        raise StateError(f"{path}: the state store {known[0]}.", hint=known[1]) from error

@@ -17,7 +17,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import sqlalchemy as sa
 
@@ -65,6 +65,11 @@ class Text:
     sql: str
     unless: str = ""
 
+    @property
+    def certain(self) -> str:
+        """SQL for the text, or null where it would be another."""
+        return f"CASE WHEN {self.unless} THEN NULL ELSE {self.sql} END" if self.unless else self.sql
+
 
 @dataclass(frozen=True, slots=True)
 class Packed:
@@ -73,6 +78,10 @@ class Packed:
     sql: str
     shape: Literal["integer", "text"]
     nullable: bool
+
+
+# A column and how it is asked for.
+Covered: TypeAlias = tuple[Field, Known]
 
 
 class Hasher(ABC):
@@ -103,11 +112,21 @@ class Hasher(ABC):
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
         """How the canonical text of a column is computed; None where only Python can."""
 
+    def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
+        """How `digest_of` is computed over the canonical texts of at least one column; None where only Python can."""
+        return None
+
     @abstractmethod
     def pack(
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
     ) -> list[pa.Array[Any]]:
         """All rows of `SELECT columns rest`, one array for each column; the server packs them into one row."""
+
+    def packs(
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+    ) -> Iterator[list[pa.Array[Any]]] | None:
+        """The same, some ten thousand rows at a time; None where a scan is no slower."""
+        return None
 
     def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
         """Conditions that part all rows by where they lie, a few ten thousand each; None where that can't be said."""
@@ -166,7 +185,7 @@ def part_keys(of: Selection) -> str:
     return f"count(CASE WHEN {' OR '.join(f'{name} IS NULL' for name in names)} THEN 1 END)" if names else "0"
 
 
-def hashed_columns(of: Selection) -> list[tuple[Field, Known]]:
+def hashed_columns(of: Selection) -> list[Covered]:
     """Key and fields: what a hash covers."""
     return [(field, of.inspected.column(field.source)) for field in (*of.projection.key, *of.projection.fields)]
 
@@ -230,14 +249,19 @@ def by_grouping_sets(rows: str, sizes: Sequence[int], *, mod: str = "%", fence: 
 
 def packed_key(of: Selection, hasher: Hasher) -> list[Packed] | None:
     """The key's columns as they are delivered, for `pack`; None where a column has another form."""
-    columns = []
-    for field, known, _ in of.key:
+    return packed([(field, known) for field, known, _ in of.key], of, hasher)
+
+
+def packed(columns: Sequence[Covered], of: Selection, hasher: Hasher) -> list[Packed] | None:
+    """Columns as they are delivered, for `pack`; None where one has another form."""
+    found = []
+    for field, known in columns:
         nullable = known.stored.nullable
         if field.native and field.kind.name == "integer" and known.stored.native and alike(field, known):
-            columns.append(Packed(of.dialect.quoted(known.stored.name), "integer", nullable))
+            found.append(Packed(of.dialect.quoted(known.stored.name), "integer", nullable))
             continue
         text = hasher.text(of, field, known)
         if text is None or text.unless or (field.native and field.kind.name not in TEXTUAL):
             return None
-        columns.append(Packed(text.sql, "text", nullable))
-    return columns
+        found.append(Packed(text.sql, "text", nullable))
+    return found

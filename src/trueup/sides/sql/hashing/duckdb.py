@@ -20,6 +20,7 @@ from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
 from trueup.sides.sql.hashing import (
     CANONICAL,
+    Covered,
     Function,
     Hasher,
     Packed,
@@ -71,11 +72,14 @@ class DuckDB(Hasher):
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own, and the canonical one where every column allows it."""
         found = [_native(of)]
-        texts = [self.text(of, *each) for each in hashed_columns(of)]
-        if made := framed(texts, _FRAME):
-            row = f"CAST('0x' || left(md5(concat({', '.join(made[0])})), 15) AS BIGINT)"
-            found.append(Function(CANONICAL, row, made[1]))
+        if digest := self.digest(connection, of, hashed_columns(of)):
+            found.append(Function(CANONICAL, f"CAST('0x' || left({digest.sql}, 15) AS BIGINT)", digest.unless))
         return found
+
+    def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
+        """MD5 of texts."""
+        made = framed([self.text(of, *each) for each in columns], _FRAME)
+        return None if made is None else Text(f"md5(concat({', '.join(made[0])}))", made[1])
 
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
         """By DuckDB's own text."""

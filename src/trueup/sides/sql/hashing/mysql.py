@@ -19,6 +19,7 @@ from trueup.model.record import Field
 from trueup.sides.sql.dialects import Reading
 from trueup.sides.sql.hashing import (
     CANONICAL,
+    Covered,
     Function,
     Hasher,
     Packed,
@@ -67,9 +68,7 @@ class MySQL(Hasher):
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """The canonical one where every column allows it; the reader's texts for two of this family."""
         columns = hashed_columns(of)
-        table = of.inspected.table
-        found_utf8 = connection.exec_driver_sql(_UTF8, (table.schema, table.name)).scalars()
-        self._utf8 = frozenset(map(of.dialect.quoted, found_utf8))
+        digest = self.digest(connection, of, columns)
         texts = [self.text(of, *each) for each in columns]
         read = [
             text or Text(_plain(of.dialect.reading(known.stored, field.kind).sql))
@@ -78,10 +77,18 @@ class MySQL(Hasher):
         parts = [[*read_as(*each), text is None] for text, each in zip(texts, columns, strict=True)]
         native = framed(read, _FRAME)
         assert native is not None
-        found = [_function(named("mysql", of, parts), of, *native)]
-        if made := framed(texts, _FRAME):
-            found.append(_function(CANONICAL, of, *made))
+        found = [_function(named("mysql", of, parts), _md5(of, columns, *native))]
+        if digest is not None:
+            found.append(_function(CANONICAL, digest))
         return found
+
+    def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
+        """MD5 of texts in UTF-8."""
+        table = of.inspected.table
+        found_utf8 = connection.exec_driver_sql(_UTF8, (table.schema, table.name)).scalars()
+        self._utf8 = frozenset(map(of.dialect.quoted, found_utf8))
+        made = framed([self.text(of, *each) for each in columns], _FRAME)
+        return None if made is None else _md5(of, columns, *made)
 
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
         """By the server's own text, in UTF-8 and compared by bytes."""
@@ -153,15 +160,18 @@ class MySQL(Hasher):
             other.exec_driver_sql(f"KILL QUERY {driver.thread_id()}")
 
 
-def _function(name: str, of: Selection, parts: Sequence[str], unless: str) -> Function:
-    row = f"CAST(CONV(LEFT(MD5(CONCAT({', '.join(parts)})), 15), 16, 10) AS SIGNED)"
-    known = [column.stored for _, column in hashed_columns(of)]
+def _function(name: str, digest: Text) -> Function:
+    return Function(name, f"CAST(CONV(LEFT({digest.sql}, 15), 16, 10) AS SIGNED)", digest.unless)
+
+
+def _md5(of: Selection, columns: Sequence[Covered], parts: Sequence[str], unless: str) -> Text:
+    known = [column.stored for _, column in columns]
     longest = [_ROW_BYTES_MAX if each.bytes_max is None else 3 * each.bytes_max for each in known]
     if sum(longest) >= _ROW_BYTES_MAX:
         # A row longer than a packet may be has no digest.
         sizes = " + ".join(f"COALESCE(OCTET_LENGTH({of.dialect.quoted(each.name)}), 0)" for each in known)
         unless = f"{f'{unless} OR ' if unless else ''}{sizes} > @@max_allowed_packet DIV 16"
-    return Function(name, row, unless)
+    return Text(f"MD5(CONCAT({', '.join(parts)}))", unless)
 
 
 def _plain(sql: str) -> str:

@@ -22,6 +22,7 @@ from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.sides.sql.hashing import (
     CANONICAL,
+    Covered,
     Function,
     Hasher,
     Packed,
@@ -61,6 +62,7 @@ _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
 _LAST_PAGE: Final = 2**32 - 1
 _KEYS_AT_ONCE: Final = 20_000
+_PACK_ROWS: Final = 32_768
 # Types of keys that can be found by an array of delivered values, and the array's type.
 _FOUND_BY: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), "int8"), "uuid": "uuid", "text": "text", "varchar": "text",
@@ -95,12 +97,16 @@ class PostgreSQL(Hasher):
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own if the server is new enough, then the canonical one."""
         found = [_native(connection, of)] if _recent(connection) else []
-        if _told(connection).parameter_status("server_encoding") == "UTF8":
-            texts = [self.text(of, *each) for each in hashed_columns(of)]
-            if made := framed(texts, "octet_length({0})::text || ':' || {0}"):
-                row = f"('x' || left(md5({' || '.join(made[0])}), 15))::bit(60)::int8"
-                found.append(Function(CANONICAL, row, made[1]))
+        if digest := self.digest(connection, of, hashed_columns(of)):
+            found.append(Function(CANONICAL, f"('x' || left({digest.sql}, 15))::bit(60)::int8", digest.unless))
         return found
+
+    def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
+        """MD5 of texts, which are hashed as the server stores them."""
+        if _told(connection).parameter_status("server_encoding") != "UTF8":
+            return None
+        made = framed([self.text(of, *each) for each in columns], "octet_length({0})::text || ':' || {0}")
+        return None if made is None else Text(f"md5({' || '.join(made[0])})", made[1])
 
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
         """By the server's own text, which the session's settings fix."""
@@ -147,9 +153,20 @@ class PostgreSQL(Hasher):
         with driver.cursor(binary=True) as cursor:
             # psycopg formats with % only where there is something to put in.
             row = cursor.execute(*((sql, values) if values else (sql.replace("%%", "%"),))).fetchone()
-        rows, *packed = row
-        found = iter(packed)
-        return [_unpacked(column, rows, found) for column in columns]
+        return _arrays(columns, row)
+
+    def packs(
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+    ) -> Iterator[list[pa.Array[Any]]]:
+        """Packed by their numbers. In order, so that the server holds no more than one pack, nor is one held here."""
+        inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
+        parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
+        numbered = f"SELECT {inner}, (row_number() OVER () - 1) / {_PACK_ROWS} AS pack {rest} ORDER BY pack"
+        sql = f"SELECT count(*), {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor(binary=True) as cursor:
+            for row in cursor.stream(*((sql, values) if values else (sql.replace("%%", "%"),))):
+                yield _arrays(columns, row)
 
     def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
         """By place in the file, which a plain table of version 14 is scanned by."""
@@ -252,6 +269,13 @@ def _parts(name: str, column: Packed) -> list[str]:
     return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
 
 
+def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]]:
+    """The columns of a packed row, which begins with the number of those that are in it."""
+    rows, *packed = row
+    found = iter(packed)
+    return [_unpacked(column, rows, found) for column in columns]
+
+
 def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
     if column.shape == "integer":
         values = _numbers("q", next(found) or b"")
@@ -260,13 +284,15 @@ def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
             marks = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(next(found) or b"")])
             answer = pc.if_else(pc.equal(marks, 1), answer, pa.scalar(None, pa.int64()))
         return answer
-    lengths = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(_numbers("i", next(found) or b""))])
+    # With a zero before them, so that their sums are offsets.
+    lengths = pa.Array.from_buffers(
+        pa.int32(), rows + 1, [None, pa.py_buffer(_numbers("i", bytes(4) + (next(found) or b"")))]
+    )
     text = next(found) or b""
-    ends = pc.cumulative_sum(pc.max_element_wise(lengths, 0)).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    offsets = pc.cumulative_sum(pc.max_element_wise(lengths, 0) if column.nullable else lengths).cast(pa.int32())
     answer = pa.Array.from_buffers(pa.string(), rows, [None, offsets.buffers()[1], pa.py_buffer(text)])
     if column.nullable:
-        answer = pc.if_else(pc.greater_equal(lengths, 0), answer, pa.scalar(None, pa.string()))
+        answer = pc.if_else(pc.greater_equal(lengths[1:], 0), answer, pa.scalar(None, pa.string()))
     return answer
 
 

@@ -14,7 +14,7 @@ from psycopg import IsolationLevel
 from psycopg.rows import TupleRow, tuple_row
 
 from trueup.ports import Clock
-from trueup.stores.sql.postgresql.address import Address
+from trueup.stores.sql.postgresql.address import Address, parse
 from trueup.stores.sql.postgresql.trouble import in_our_words, is_beaten, is_lost
 
 CONNECTIONS_MAX: Final = 8
@@ -252,3 +252,12 @@ _SETTINGS: Final = f"""
            CASE WHEN current_setting('synchronous_commit') = 'off'
                 THEN set_config('synchronous_commit', 'on', false) END
 """
+
+
+def check_server(url: str) -> None:
+    """Whether the server takes writes of this user now; changes nothing. Raises StateError where not."""
+    address = parse(url)
+    with in_our_words(address.label), psycopg.connect(**address.parameters) as connection:
+        found = connection.execute("SELECT current_setting('transaction_read_only')").fetchone()
+        if found == ("on",):
+            raise psycopg.errors.ReadOnlySqlTransaction

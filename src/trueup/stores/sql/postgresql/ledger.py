@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import compress
-from operator import ne
+from operator import is_not, ne
 from typing import Any, Final, TypeVar
 
 from trueup.model.change import VERIFY_PRIORITY, Change, Outcome
-from trueup.model.row import Done, Row, State
+from trueup.model.row import Row, Seen, State
 from trueup.model.urgency import Waiting, most_urgent
 from trueup.ports import Clock
-from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction
+from trueup.stores.base import DELIVERIES_KEPT_US, OFFER_BATCH, RowLedger, Transaction, batches_of
 from trueup.stores.gathering import Gathering
 from trueup.stores.history import ENTRIES_KEPT, Note
 from trueup.stores.sql.postgresql.database import CLOCK, Database, Overtaken, Session
@@ -28,13 +29,14 @@ from trueup.stores.sql.postgresql.statements import (
     texts,
     update_of,
 )
-from trueup.stores.sql.schema import ABSENT, kept, row_of
+from trueup.stores.sql.schema import ABSENT, counted, kept, row_of
 
 SCAN_BATCH: Final = 1_000
 NUMBERS_BLOCK: Final = 1_000
 # One in so many entries of a history prunes its record.
 PRUNE_EVERY: Final = 64
 _FORGET_EVERY_US: Final = 60_000_000
+_OFFERED_AT_ONCE: Final = 2
 
 _T = TypeVar("_T")
 
@@ -57,13 +59,29 @@ class PostgresqlLedger(RowLedger):
         self._channel = channel_of(database.address.schema)
         self._listener = Listener(database.connect, self._channel, self._wake)
         self._joining = Joining(database)
-        self._offer_together = Gathering(super().offer, OFFER_BATCH)
+        self._offer_together = Gathering(self._offer_many, OFFER_BATCH)
 
     def offer(self, changes: Sequence[Change], *, connection: Any = None) -> list[Outcome]:
         """Judges each change by the offer table, in list order; offers of several threads share a transaction."""
         if connection is None and changes:
             return self._offer_together(changes)
         return super().offer(changes, connection=connection)
+
+    def _offer_many(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Offers; of many, one batch is prepared here while the server works on the one before.
+
+        Not where two of them are about one record, or came with a delivery that may be there twice: these are judged in
+        their order.
+        """
+        batches = list(batches_of(changes, OFFER_BATCH))
+        apart = len({(each.pair, each.key) for each in changes}) == len(changes)
+        if len(batches) == 1 or not apart or any(each.delivery for each in changes):
+            return super().offer(changes)
+        pool = ThreadPoolExecutor(_OFFERED_AT_ONCE, thread_name_prefix="trueup-offer")
+        try:
+            return [outcome for judged in pool.map(super().offer, batches) for outcome in judged]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _transact(self, work: Callable[[Transaction], _T], connection: Any = None) -> _T:
         # Every operation may be done twice, which is why a connection that breaks during the commit is no error.
@@ -99,10 +117,10 @@ class PostgresqlLedger(RowLedger):
         """The rows of these keys; absent keys have no row."""
         return {row.key: row for row in self._rows(self._statements.rows, (pair, texts(list(dict.fromkeys(keys)))))}
 
-    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
-        """What is done of these keys; absent keys have no row."""
-        loaded = self._all(self._statements.done, (pair, texts(list(dict.fromkeys(keys)))))
-        return {values[0]: Done._make(values) for values in loaded}
+    def unlike(self, pair: str, seen: Sequence[Seen]) -> list[str]:
+        """Keys of those that are not as the last finish or agreement left them, or have no row."""
+        columns = map(texts, zip(*seen, strict=True))
+        return [key for (key,) in self._all(self._statements.unlike, (*columns, pair))] if seen else []
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """All rows of a pair in batches, in the order of their keys; where: `all`, `pending` or `parked`."""
@@ -124,9 +142,12 @@ class PostgresqlLedger(RowLedger):
     def counts(self, pair: str) -> dict[str, int]:
         """Rows by state; `leased` are pending too; and `oldest_due_us` where any is pending."""
         now_us = None if self._clock is None else self._clock.now_us()
-        ((total, pending, parked, leased, oldest),) = self._all(self._statements.counts, (pair, now_us))
-        counted = {"idle": total - pending - parked, "pending": pending, "parked": parked, "leased": leased}
-        return counted if oldest is None else counted | {"oldest_due_us": oldest}
+        return counted(*self._all(self._statements.counts, (pair, now_us))[0])
+
+    def busy(self, pair: str) -> dict[str, int]:
+        """The same without `idle`."""
+        now_us = None if self._clock is None else self._clock.now_us()
+        return counted(*self._all(self._statements.busy, (pair, now_us))[0])
 
     def settled(self, pair: str) -> bool:
         """Whether the pair has a complete baseline (else it is young)."""
@@ -235,7 +256,8 @@ class _PostgresqlTransaction:
             self._loaded[place] = values
             self._left_work = self._left_work or (row.state is State.PENDING and row.lease_owner is None)
             if before is None:
-                inserts[tuple(map(ne, ABSENT, values))].append(values)
+                # By identity, which costs a third of equality: an equal value that is written too does no harm.
+                inserts[tuple(map(is_not, ABSENT, values))].append(values)
             else:
                 updates[tuple(map(ne, before, values))].append(values)
         for changed, found in updates.items():

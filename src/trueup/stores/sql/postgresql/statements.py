@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from trueup.model.change import VERIFY_PRIORITY
 from trueup.stores.history import ENTRIES_KEPT
-from trueup.stores.sql.schema import COLUMNS, DONE, TYPES
+from trueup.stores.sql.schema import COLUMNS, TYPES
 
 PRUNE_BATCH: Final = 10_000
 _NAMES = ", ".join(COLUMNS)
@@ -33,7 +33,14 @@ class Statements:
         # Everybody locks in the order of the keys, so nobody waits for a transaction that waits for him.
         self.load = f"SELECT {_ROW} FROM {row} r WHERE pair = %s AND key = ANY (%s::text[]) ORDER BY key FOR UPDATE"
         self.rows = f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
-        self.done = f"SELECT {DONE} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
+        self.unlike = f"""
+            SELECT key FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS s(key, action, digest, replica)
+            WHERE NOT EXISTS (
+                SELECT 1 FROM {row} r WHERE r.pair = %s AND r.key = s.key
+                AND (s.digest IS NULL OR (r.done_at IS NOT NULL AND NOT r.unordered
+                    AND r.done_action = s.action AND r.done_digest = s.digest))
+                AND (s.replica IS NULL OR r.done_replica = s.replica))
+        """
         self.queues = f"""
             SELECT found.* FROM unnest(%s::text[]) AS of(pair)
             CROSS JOIN LATERAL (SELECT of.pair, priority FROM generate_series(0, {VERIFY_PRIORITY}) AS priority) asked
@@ -63,14 +70,16 @@ class Statements:
             """,
         }
         self.pending_keys = f"SELECT key FROM {row} WHERE pair = %s AND ready_at IS NOT NULL ORDER BY key"
-        self.counts = f"""
-            SELECT (SELECT count(*) FROM {row} WHERE pair = q.pair),
-                   (SELECT count(*) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL),
+        busy = f"""
+            SELECT (SELECT count(*) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL),
                    (SELECT count(*) FROM {row} WHERE pair = q.pair AND state = 'parked'),
                    (SELECT count(*) FROM {row} WHERE pair = q.pair AND ready_at > q.now AND lease_until > q.now),
                    (SELECT min(due_at) FROM {row} WHERE pair = q.pair AND ready_at IS NOT NULL)
-            FROM (SELECT %s::text AS pair, coalesce(%s, {_NOW}) AS now) q
         """
+        asked = f"FROM (SELECT %s::text AS pair, coalesce(%s, {_NOW}) AS now) q"
+        self.busy = f"{busy} {asked}"
+        # Every row is counted for it.
+        self.counts = f"{busy}, (SELECT count(*) FROM {row} WHERE pair = q.pair) {asked}"
         self.due_pairs = f"""
             SELECT of.pair FROM unnest(%s::text[]) AS of(pair) WHERE EXISTS (
                 SELECT 1 FROM generate_series(0, {VERIFY_PRIORITY}) AS asked(priority) CROSS JOIN LATERAL (
