@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,24 +17,29 @@ from _servers import empty_store
 
 from .databases import Places, on_postgres, on_sqlite
 from .life import Plan
+from .overhead import overhead, said
 from .play import Month
 from .referee import MUST_BE_NOTHING
 
-RESULTS: Final = Path(__file__).parents[1] / "results" / "month.json"
+CPU: Final = "seconds of processor time of the process that plays; medians of three, taken by turns"
 LABEL: Final = "virtual time; real databases as state and as sides"
 
 
 def main() -> None:
     """Plays, prints a table, and writes the figures where they are asked for."""
     asked = _arguments()
+    # Months of trouble pass in minutes; the referee counts what came of it.
+    logging.getLogger("trueup").setLevel(logging.ERROR)
+    if asked.overhead:
+        _overhead(asked)
+        return
     found: dict[str, Any] = {
         "what": "the month", "time": LABEL, "machine": machine("sqlalchemy", "psycopg", "duckdb"), "load": [load()],
         "months": [],
     }  # fmt: skip
     for kind in asked.on:
         with places_on(kind) as places:
-            plan = Plan(orders=asked.orders, days=asked.days, tick_s=asked.tick)
-            month = Month(plan, places, asked.seed, evidence=not asked.without_evidence)
+            month = Month(_plan(asked), places, asked.seed, evidence=not asked.without_evidence)
             figures = month.play()
             if asked.page is not None:
                 asked.page.write_text(month.page, encoding="utf-8")
@@ -43,6 +50,24 @@ def main() -> None:
             asked.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def _overhead(asked: argparse.Namespace) -> None:
+    """Says what evidence costs, and writes it where figures are asked for."""
+    found: dict[str, Any] = {
+        "what": "the month with evidence and without", "time": CPU, "machine": machine("sqlalchemy", "psycopg"),
+        "load": [load()], "months": [],
+    }  # fmt: skip
+    for kind in asked.on:
+        found["months"].append(overhead(_plan(asked), partial(places_on, kind), asked.seed))
+        found["load"][1:] = [load()]
+        print("\n".join(said(found["months"][-1])), flush=True)
+        if asked.output is not None:
+            asked.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _plan(asked: argparse.Namespace) -> Plan:
+    return Plan(orders=asked.orders, days=asked.days, tick_s=asked.tick)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.month", description=__doc__)
     parser.add_argument("--orders", type=int, default=2_000, help="new ones a day")
@@ -51,8 +76,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--on", nargs="+", choices=("sqlite", "postgres"), default=["sqlite", "postgres"])
     parser.add_argument("--seed", type=int, default=20130101)
     parser.add_argument("--without-evidence", action="store_true", help="put nothing on record, to see what it costs")
+    parser.add_argument(
+        "--overhead", action="store_true", help="say what evidence costs: three months with and without"
+    )
     parser.add_argument("--page", type=Path, help="where the auditor's page of the last month goes")
-    parser.add_argument("--output", type=Path, help=f"where figures go, such as {RESULTS.name} in results/")
+    parser.add_argument("--output", type=Path, help="where figures go, such as results/month.json")
     return parser.parse_args()
 
 

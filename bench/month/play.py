@@ -59,7 +59,7 @@ class Month:
 
     def play(self) -> dict[str, Any]:
         """Lives the month, then looks at everything; answers the figures."""
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         with self.project, nullcontext() if self.evidence else none_kept():
             self._run_to_the_end([self._begin])
             self.time.start(self._work)
@@ -68,8 +68,9 @@ class Month:
             lived = time.monotonic() - began
             self._over = True
             self._run_to_the_end([self._end])
+            cpu = time.process_time() - cpu
             judgement = judged(self.pair, self.project, self.life, self.places)
-            figures = self._figures(judgement, lived, time.monotonic() - began)
+            figures = self._figures(judgement, lived, time.monotonic() - began) | {"cpu_s": round(cpu, 2)}
             self.page = page(self.project, self.anchors)
             return figures
 

@@ -239,7 +239,7 @@ class BoundPair:
         project = self._project
         if alive(project.archive, project.ledger.now_us(), self.name):
             return None
-        if not project.ledger.counts(self.name).get("pending"):
+        if not project.ledger.busy(self.name).get("pending"):
             return Ends()
         worker = project.worker([self.name])
         if keys is None:

@@ -122,3 +122,14 @@ def did_you_mean(name: str, known: Iterable[str], what: str) -> str:
         return f"Did you mean {next(each for each in names if each.lower() == close[0])!r}?"
     more = f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else ""
     return f"{what}: {', '.join(names[:SHOWN_MAX])}{more}." if names else f"There are no {what.lower()}."
+
+
+def own_words(said: str) -> str:
+    """An error as text, such as `ValueError: …`, as far as its words are trueup's: else its type alone.
+
+    What foreign code says may hold values of records.
+    """
+    kind, colon, _ = said.partition(": ")
+    # Of a side's label, which may stand there too, one that looks like a type is taken for one.
+    foreign = kind.isidentifier() and (kind[0].isupper() or kind.endswith("error")) and kind not in globals()
+    return kind if colon and foreign else said

@@ -18,7 +18,7 @@ from trueup.engine.anchoring import Anchoring, Placed
 from trueup.engine.clock import SystemClock
 from trueup.engine.comparing import Lending
 from trueup.engine.gate import bind_gates
-from trueup.engine.health import by_severity, conditions_of_store
+from trueup.engine.health import by_severity, condition_of_state, conditions_of_store
 from trueup.engine.keeping import Keeping
 from trueup.engine.measure import OFF, Values, measured, naming_of
 from trueup.engine.order import order_of
@@ -41,7 +41,7 @@ from trueup.model.thresholds import thresholds
 from trueup.pair import Pair, declare
 from trueup.ports import AnchorPlace, Archive, Budgets, Clock, Ledger, Pings, Target
 from trueup.ports.watching import NOBODY, UNTRACED, Observer, Tracing
-from trueup.stores import back_up, open_store, restore, vacuum
+from trueup.stores import back_up, name_of, open_store, restore, vacuum
 
 # How exactly it is known when the last event of a pair came.
 HEARD_US = 5_000_000
@@ -248,8 +248,12 @@ class Project:
     def conditions_of_store(self) -> list[Condition]:
         """Those of them that are about no pair and no system."""
         now_us, host_us = self.ledger.now_us(), self.clock.now_us()
-        anchored = self.archive.anchored(list(self._places)).values() if self._places else ()
+        anchored = self.archive.places.known(list(self._places)).values() if self._places else ()
         return conditions_of_store(self._usual, self.workers(), now_us, host_us, [*anchored])
+
+    def condition_of_state(self, error: Exception) -> Condition:
+        """What is to be said where the state store answers with this error."""
+        return condition_of_state(name_of(self.state), error)
 
     def alerts(self, **options: Any) -> None:
         """Says how people are told of conditions; options: `trueup.engine.alerts.alert_plan`."""
@@ -274,6 +278,8 @@ class Project:
             self.alert_plan,
             owner=process_name(),
             chance=self.chance(),
+            store=name_of(self.state),
+            away_us=self._usual.state_us,
         )
 
     def anchor(self, name: str, place: AnchorPlace, *, every: str | float = 0) -> None:

@@ -6,193 +6,55 @@ login that is refused, a source that answers nothing, a worker that dies in a lo
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from standardwebhooks import Webhook
+from desk import EVERY_S, GROUP_S, SLACK_S, Desk, Receiver, about, opened
 
 from services import restartable_postgres
-
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-# Machines that run tests are slow: what is reported this much after its declared time is still in time.
-SLACK_S = 15.0
-EVERY_S, GROUP_S = 0.5, 0.5
-
-
-class Receiver:
-    """Takes what is posted, checks who signed it, and keeps it; `status` may refuse."""
-
-    def __init__(self, server: ThreadingHTTPServer) -> None:
-        self.url = f"http://127.0.0.1:{server.server_port}"
-        self.messages: list[dict[str, Any]] = []
-        self.idents: list[str] = []
-        self.calls: list[str] = []
-        self.status = 200
-
-    def took(self, path: str, headers: Any, body: bytes) -> int:
-        self.calls.append(path)
-        if path == "/alerts":
-            Webhook(SECRET).verify(body, dict(headers.items()))
-            self.idents.append(headers["webhook-id"])
-            if self.status == 200:
-                self.messages.append(json.loads(body))
-        return self.status
-
-    def told(self, what: str, name: str) -> list[dict[str, Any]]:
-        """All that was said to have begun, or ended, under this name, with the time of the message."""
-        return [
-            {**each, "told_at": message["timestamp"]}
-            for message in list(self.messages)
-            for each in message["data"][what]
-            if each["name"] == name
-        ]
-
-    def wait(self, what: str, name: str, within_s: float) -> dict[str, Any]:
-        """The one condition of this name that began or ended; it has to come in time."""
-        deadline = time.monotonic() + within_s + SLACK_S
-        while not (found := self.told(what, name)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert len(found) == 1, (what, name, self.messages)
-        return found[0]
+from trueup.model.presence import SILENT_US
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(found.took(self.path, self.headers, body))
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Receiver(server)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with opened(tmp_path) as desk:
+        yield desk
 
 
-class Desk:
-    """A project in a folder, and the processes that serve it."""
-
-    def __init__(self, folder: Path, receiver: Receiver, stack: ExitStack) -> None:
-        self.folder, self.receiver, self._stack = folder, receiver, stack
-        self.variables = os.environ | {"ALERT_SECRET": SECRET, "PYTHONUNBUFFERED": "1"}
-        for name in ("shop", "erp"):
-            with closing(sqlite3.connect(folder / f"{name}.db")) as db:
-                db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total INTEGER, v INTEGER)")
-                db.executemany("INSERT INTO orders VALUES (?, ?, 1)", [(number, number) for number in range(40)])
-                db.commit()
-
-    def declare(self, health: str, pair: str = "", more: str = "", authority: str = "sqlite:///shop.db") -> None:
-        (self.folder / "trueup.toml").write_text(
-            f"""
-[health]
-{health}
-
-[alerts]
-every = {EVERY_S}
-group = {GROUP_S}
-name = "shop"
-runbook = "https://runbook.example/"
-
-[alerts.target.desk]
-url = "{self.receiver.url}/alerts"
-secrets = ["${{ALERT_SECRET}}"]
-
-[pair.orders]
-authority = {{ url = "{authority}", table = "orders", key = "id", version = "v" }}
-replica = {{ url = "sqlite:///erp.db", table = "orders", key = "id" }}
-settle = 0
-{pair}
-{more}
-""",
-            "utf-8",
-        )
-
-    def run(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "trueup", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=self.variables, text=True, capture_output=True, check=False)
-        return done.stdout + done.stderr
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "trueup", *arguments, "--quiet"]
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=self.variables, text=True, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self._stack.callback(self._end, process)
-        return process
-
-    @staticmethod
-    def _end(process: subprocess.Popen[str]) -> None:
-        if process.poll() is None:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-        process.wait()
-
-    def at(self, database: str, statement: str) -> None:
-        with closing(sqlite3.connect(self.folder / f"{database}.db", timeout=30)) as db:
-            db.execute(statement)
-            db.commit()
-
-    def until(self, holds: Callable[[], bool], within_s: float = 60) -> None:
-        deadline = time.monotonic() + within_s
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-    def ran(self) -> int:
-        """How many runs the scheduler has seen to their end."""
-        with closing(sqlite3.connect(self.folder / "trueup.db", timeout=30)) as db:
-            return int(db.execute("SELECT count(*) FROM trueup_run WHERE ended = 'done'").fetchone()[0])
-
-    def writable(self) -> bool:
-        """Whether nobody stands still who holds the lock of the state: with SQLite nobody else could write then."""
-        with closing(sqlite3.connect(self.folder / "trueup.db", timeout=2, isolation_level=None)) as db:
-            try:
-                db.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return False
-            db.execute("ROLLBACK")
-            return True
-
-    def quiet_for(self, seconds: float) -> None:
-        """Nothing that was told is told again."""
-        count = len(self.receiver.messages)
-        time.sleep(seconds)
-        assert len(self.receiver.messages) == count
+# From a condition's beginning to word of it: somebody looks, and what comes about that moment is one message.
+TOLD_S = EVERY_S + GROUP_S
 
 
-@pytest.fixture
-def desk(tmp_path: Path, receiver: Receiver) -> Iterator[Desk]:
-    with ExitStack() as stack:
-        yield Desk(tmp_path, receiver, stack)
+def in_time(condition: dict[str, Any], after_s: float) -> None:
+    """By its own account it was told no sooner after it began than declared, and hardly later."""
+    told = dt.datetime.fromisoformat(condition["told_at"]).timestamp()  # whole seconds
+    waited_s = told - condition["since_us"] / 1e6
+    assert after_s - 1 < waited_s <= after_s + TOLD_S + SLACK_S, condition
 
 
-def about(condition: dict[str, Any], name: str, command: str, cause: str) -> None:
-    """The right cause, the command that mends it, and the page that says more."""
-    assert condition["command"] == command
-    assert cause in condition["cause"]
-    assert condition["runbook"] == f"https://runbook.example/{name}.md"
+def stopped(desk: Desk, process: subprocess.Popen[str]) -> None:
+    """Stops a scheduler where it stands between two runs, and holds no lock: else a lease would have to end first."""
+    process.send_signal(signal.SIGSTOP)
+    while not (desk.writable() and between_runs(desk)):
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+
+
+def between_runs(desk: Desk) -> bool:
+    with closing(sqlite3.connect(desk.folder / "trueup.db", timeout=30)) as db:
+        return not db.execute("SELECT count(*) FROM trueup_schedule WHERE owner <> ''").fetchone()[0]
 
 
 @pytest.mark.slow
@@ -204,23 +66,18 @@ def test_a_scheduler_that_is_gone_or_frozen_is_reported_by_a_worker(desk: Desk, 
     scheduler = desk.start("serve", "--only", "scheduler")
     desk.start("worker")
     desk.until(lambda: desk.ran() >= 3)
-    # Not in the middle of a run: its lease would have to end first.
-    before = desk.ran()
-    desk.until(lambda: desk.ran() > before)
+    stopped(desk, scheduler)
     scheduler.send_signal(how)
-    while how is signal.SIGSTOP and not desk.writable():
-        scheduler.send_signal(signal.SIGCONT)
-        time.sleep(0.05)
-        scheduler.send_signal(how)
-    found = desk.receiver.wait("began", "overdue", 60 + 4)
+    found = desk.receiver.wait("began", "overdue", 1 + 4 + TOLD_S)
     about(found, "overdue", "trueup serve --only scheduler", "nobody starts it")
+    in_time(found, 4)
     assert found["severity"] == "critical"
     desk.quiet_for(3)
     if how is signal.SIGSTOP:
         scheduler.send_signal(signal.SIGCONT)
     else:
         desk.start("serve", "--only", "scheduler")
-    desk.receiver.wait("ended", "overdue", 60)
+    desk.receiver.wait("ended", "overdue", 1 + TOLD_S)
     assert len(desk.receiver.told("began", "overdue")) == 1
 
 
@@ -241,13 +98,14 @@ def test_a_login_that_is_refused_is_reported(desk: Desk) -> None:
         desk.until(lambda: desk.ran() >= 2)
         admin.execute("ALTER ROLE reader NOLOGIN")
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
-        found = desk.receiver.wait("began", "unreachable", 2 + 60)
+        found = desk.receiver.wait("began", "unreachable", 1 + 2 + TOLD_S)
         about(found, "unreachable", "trueup doctor", "fails")
+        in_time(found, 2)
         desk.quiet_for(3)
         admin.execute("ALTER ROLE reader LOGIN")
         desk.run("run", "orders")
         desk.run("schedule", "now", "orders")
-        desk.receiver.wait("ended", "unreachable", 90)
+        desk.receiver.wait("ended", "unreachable", TOLD_S)
     assert len(desk.receiver.told("began", "unreachable")) == 1
     assert "open-sesame" not in json.dumps(desk.receiver.messages)
 
@@ -261,12 +119,13 @@ def test_a_source_that_answers_nothing_is_reported(desk: Desk) -> None:
     desk.at("shop", "UPDATE orders SET id = id + 1000")
     desk.at("shop", "CREATE TABLE kept AS SELECT * FROM orders")
     desk.at("shop", "DELETE FROM orders")
-    found = desk.receiver.wait("began", "few-records", 10)
+    found = desk.receiver.wait("began", "few-records", 1 + TOLD_S)
     about(found, "few-records", "trueup run orders --only compare", "the authority held 0 records")
     assert found["severity"] == "critical"
+    in_time(found, 0)
     desk.quiet_for(3)
     desk.at("shop", "INSERT INTO orders SELECT id - 1000, total, v FROM kept")
-    desk.receiver.wait("ended", "few-records", 15)
+    desk.receiver.wait("ended", "few-records", 1 + TOLD_S)
     assert len(desk.receiver.told("began", "few-records")) == 1
 
 
@@ -280,10 +139,11 @@ def test_workers_that_die_in_a_loop_are_reported(desk: Desk) -> None:
         worker = desk.start("worker")
         desk.until(lambda known=number: presences(desk) >= known)
         worker.kill()
-    found = desk.receiver.wait("began", "workers", 30)
+    found = desk.receiver.wait("began", "workers", SILENT_US / 1e6 + TOLD_S)
     about(found, "workers", "trueup worker", "3 workers died since")
     desk.quiet_for(2)
-    desk.receiver.wait("ended", "workers", 30)
+    ended = desk.receiver.wait("ended", "workers", 30 - SILENT_US / 1e6 + TOLD_S)
+    in_time(ended, 30)
     assert len(desk.receiver.told("began", "workers")) == 1
 
 
@@ -308,7 +168,7 @@ system = "erp"
     desk.at("shop", "UPDATE orders SET total = total + 1, v = 2 WHERE id < 5")
     subprocess.run([sys.executable, "-W", "ignore", "-c", offer], cwd=desk.folder, env=desk.variables, check=True)
     desk.until(lambda: desk.receiver.calls.count("/erp") == 3)
-    found = desk.receiver.wait("began", "budget", 5)
+    found = desk.receiver.wait("began", "budget", TOLD_S)
     about(found, "budget", "trueup status orders", "3/hour of erp is used up until")
     assert found["severity"] == "critical"
     desk.quiet_for(3)
@@ -317,7 +177,7 @@ system = "erp"
     worker.wait()
     desk.declare('budget = "1m"', calls, limit.format(1000))
     desk.start("worker")
-    desk.receiver.wait("ended", "budget", 10)
+    desk.receiver.wait("ended", "budget", TOLD_S)
     assert len(desk.receiver.told("began", "budget")) == 1
 
 

@@ -309,7 +309,7 @@ def test_every_place_is_given_the_head_without_being_asked(
         project.find("orders").adopt()
     with books(tmp_path) as again:
         head = again.archive.head()
-        assert {each.head for each in again.archive.anchored(["file", "vault", "mail", "desk"]).values()} == {head}
+        assert {each.head for each in again.archive.places.known(["file", "vault", "mail", "desk"]).values()} == {head}
     assert api.AnchorFile(tmp_path / "anchors.txt").heads() == vault.heads() == [head]
     assert (len(box.mails), len(desk.posts)) == (1, 1)
 
@@ -332,7 +332,7 @@ def test_what_did_not_arrive_is_given_again_and_is_a_condition(tmp_path: Path, d
     with books(tmp_path, desk=api.AnchorWebhook(api.Webhook(desk.url))) as project:
         project.find("orders").adopt()
         anchoring = project.anchoring()
-        wait_for(lambda: project.archive.anchored(["desk"])["desk"].tries >= 1)
+        wait_for(lambda: project.archive.places.known(["desk"])["desk"].tries >= 1)
         for _ in range(2):
             assert [given.error for given in anchoring.send()] == [
                 "the webhook at 127.0.0.1 answered 503. Check its address, and what it takes."
@@ -342,7 +342,7 @@ def test_what_did_not_arrive_is_given_again_and_is_a_condition(tmp_path: Path, d
         assert [given.error for given in anchoring.send()] == [None]
         assert anchoring.send() == []
         assert project.conditions_of_store() == []
-        kept = project.archive.anchored(["desk"])["desk"]
+        kept = project.archive.places.known(["desk"])["desk"]
         assert (kept.head, kept.tries, kept.failed, kept.error) == (project.archive.head(), 0, 3, "")
 
 
@@ -444,7 +444,7 @@ def test_a_place_from_which_an_anchor_was_removed_is_named(tmp_path: Path) -> No
     with books(tmp_path, file=api.AnchorFile(path)) as project:
         project.find("orders").adopt()
         project.anchoring().send()
-        wait_for(lambda: project.archive.anchored(["file"])["file"].head.number == 1)
+        wait_for(lambda: project.archive.places.known(["file"])["file"].head.number == 1)
         path.write_text("", "utf-8")
         found = prove(project.archive, (), project.anchoring().kept()).chain.findings
     assert [each.said for each in found] == ["file does not keep the anchor of entry 1 any more, which it was given"]

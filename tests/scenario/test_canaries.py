@@ -31,6 +31,7 @@ from pathlib import Path
 import pytest
 
 from api import Api, Call, Reply, serving
+from trueup.cli.logs import Objects
 from trueup.cli.main import main
 
 SECRETS: Mapping[str, str] = {
@@ -189,7 +190,7 @@ def trueup(world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogC
         what = "trueup " + " ".join(each.replace(SECRETS["LITERAL"], "…") for each in arguments)
         code = main(list(arguments), standalone=False)
         captured = capsys.readouterr()
-        said = captured.out + captured.err + caplog.text
+        said = captured.out + captured.err + caplog.text + "\n".join(map(Objects().format, caplog.records))
         caplog.clear()
         world.note(what, said)
         world.codes[what] = code
@@ -269,6 +270,10 @@ def test_commands_runs_errors_and_evidence_hold_no_canary(world: World, trueup) 
                     ("evidence", "export", "--format", "html", "--to", "page.html")):  # fmt: skip
         trueup(*command)
     # The test itself sees the world: what must be secret was used, and what must be hidden was written.
+    lines = "".join(world.written.values())
+    for event in ("run_began", "phase_ended", "run_ended", "job_done", "job_parked", "case_opened", "case_decided",
+                  "system_held"):  # fmt: skip
+        assert f'"event": "{event}"' in lines, event
     assert any(SECRETS["API_HEADER"] in call.headers.get("x-api", "") for call in world.api.calls)
     assert any(call.path == f"/ping/{SECRETS['LITERAL']}" for call in world.api.calls)
     assert any(SECRETS["HOOK_TOKEN"] in call.path for call in world.api.calls)
@@ -304,7 +309,8 @@ def test_a_diff_that_fails_holds_no_canary(world: World, trueup, left: str) -> N
 @pytest.mark.slow
 def test_serving_webhooks_and_work_hold_no_canary(world: World) -> None:
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "trueup", "serve", "--port", "0", "--every", "0.2"]
+    logs = ["--log-format", "json", "--log-level", "debug"]
+    command = [sys.executable, "-m", "trueup", *logs, "serve", "--port", "0", "--every", "0.2"]
     process = subprocess.Popen(
         command, cwd=world.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -335,6 +341,7 @@ def test_serving_webhooks_and_work_hold_no_canary(world: World) -> None:
         process.communicate()
     world.note("serve", first + line + out + error)
     assert process.returncode == 0, error
+    assert '"event": "job_' in error
     files = on_disk(world.folder)
     assert mail in files["trueup.db"] + files.get("trueup.db-wal", ""), "a dead letter keeps its body"
     assert leaks(world.written | files, SECRETS) == []

@@ -80,7 +80,12 @@ def test_without_its_store_it_lives_and_is_not_ready(
     for path in ("/healthz/ready", "/healthz"):
         answer = client.get(path)
         assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
-        assert answer.json()["cause"] == "the state store does not answer."
+        assert answer.json()["ready"] is False
+        assert answer.json()["cause"].endswith("state.db: the state store does not answer")
+        assert (answer.json()["hint"], answer.json()["command"]) == ("Start it.", "trueup doctor")
+        [condition] = answer.json()["conditions"]
+        assert (condition["name"], condition["severity"]) == ("state", "critical")
+        assert condition["runbook"].endswith("/docs/runbook/state.md")
 
 
 def test_whoever_asks_often_costs_the_store_nothing(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import trueup
-from trueup.errors import ConfigError
+from trueup.errors import ConfigError, SchemaError
 from trueup.model.record import key_text
 from trueup.sides.memory import Memory
 from trueup.testing.clock import START_US, ManualClock
@@ -136,3 +136,81 @@ def test_a_pair_that_was_never_compared_says_so(tmp_path):
         world.project.ledger.settle("people")
         with pytest.raises(ConfigError, match="never compared"):
             world.pair.run("changed")
+
+
+# ── in the databases ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def tables(on_postgres, tmp_path):
+    """Two tables of 400 orders that agree, adopted; and the means to change them."""
+    made = [on_postgres.table("id bigint, state text, ratio float8, note text, at timestamptz") for _ in range(2)]
+    for table in made:
+        on_postgres.execute(
+            f"INSERT INTO {on_postgres.quoted(table)} SELECT i, "
+            "CASE WHEN i % 5 = 0 THEN 'dropped' ELSE 'enrolled' END, i / 8.0, CASE WHEN i % 3 > 0 THEN 'ä' || i END, "
+            "now() - interval '30 days' FROM generate_series(1, 400) i"
+        )
+    sides = [on_postgres.side(table, key="id", version="at") for table in made]
+    with trueup.Project(f"sqlite:///{tmp_path}/state.db", seed=1, threads=1) as project:
+        pair = project.pair(
+            "orders", authority=sides[0], replica=sides[1], fields=["state", "ratio", "note"], action_field="state",
+            settle=0,
+        )  # fmt: skip
+        pair.adopt()
+
+        def execute(side, sql):
+            on_postgres.execute(sql.format(on_postgres.quoted(made[side])))
+
+        def change(side, assignments, where):
+            execute(side, f"UPDATE {{}} SET at = now(), {assignments} WHERE {where}")
+
+        yield pair, sides, change, execute
+
+
+def found(report):
+    return sorted(item.key for item in report.plan)
+
+
+def test_databases_tell_digests_and_only_what_differs_is_read(tables, monkeypatch):
+    pair, sides, change, _ = tables
+    change(0, "note = note", "id <= 200")
+    change(1, "note = note", "id BETWEEN 101 AND 300")
+    change(0, "note = 'new'", "id = 7")
+    change(0, "state = 'enrolled'", "id = 10")
+    change(1, "ratio = 7.5", "id IN (150, 290)")
+    for side in sides:
+        monkeypatch.setattr(side, "scan", lambda *_: pytest.fail("records were brought here"))
+    report = pair.run("changed", dry_run=True)
+    assert (report.counts["left"], report.counts["right"]) == (200, 200)
+    assert found(report) == [key_text([number]) for number in ("10", "150", "290", "7")]
+
+
+def test_what_a_database_can_not_digest_is_read_and_judged(tables):
+    pair, _, change, _ = tables
+    for side in (0, 1):
+        change(side, "ratio = 1e300", "id IN (3, 4)")
+    change(1, "ratio = 2e300", "id = 4")
+    report = pair.run("changed", dry_run=True)
+    assert report.counts["differ"] == 2
+    assert found(report) == [key_text(["4"])]
+
+
+def test_a_key_that_is_there_twice_at_either_side_is_looked_at(tables):
+    pair, _, change, execute = tables
+    change(0, "note = note", "id = 3")
+    execute(0, "INSERT INTO {} SELECT id, 'enrolled', 0, 'twin', now() FROM generate_series(3, 3) id")
+    execute(1, "INSERT INTO {} SELECT id, 'enrolled', 0, 'twin', now() FROM generate_series(6, 6) id")
+    change(1, "note = note", "id = 6 AND note IS NULL")
+    report = pair.run("changed", dry_run=True)
+    assert (report.counts["left"], report.counts["right"]) == (2, 2)
+    assert found(report) == [key_text(["3"]), key_text(["6"])]
+
+
+def test_a_side_that_fails_is_told_and_leaves_no_statement_behind(tables):
+    pair, sides, change, execute = tables
+    change(0, "note = note", "id <= 200")
+    execute(1, "ALTER TABLE {} DROP COLUMN note")
+    with pytest.raises(SchemaError, match="note"):
+        pair.run("changed", dry_run=True)
+    assert sides[0].now_us() > 0

@@ -58,6 +58,9 @@ def test_a_field_that_drifts_in_three_runs_is_a_defect_upstream() -> None:
     assert ": 12 of 100 records (12.00%) in the last, such as 36; 37; 38; 39; 40. The authority changed" in case.cause
     [streak] = world.pair.trend().streaks
     assert (streak.runs, streak.total, streak.since_us) == (3, 36, began_us)
+    [told] = [each for each in world.project.conditions() if each.name == "defect"]
+    assert (told.subject, told.command) == ("people", f"trueup review show {case.number}")
+    assert f"{told.cause}, such as 36" in case.cause
 
 
 def test_the_question_is_told_anew_while_it_is_open_and_closes_itself() -> None:
@@ -71,6 +74,7 @@ def test_the_question_is_told_anew_while_it_is_open_and_closes_itself() -> None:
     closed = world.project.archive.case(case.number)
     assert closed is not None
     assert closed.closed == f"run {world.project.archive.runs('people')[0].number} found none of it"
+    assert "defect" not in [each.name for each in world.project.conditions()]
     assert world.pair.trend().streaks == []
 
 

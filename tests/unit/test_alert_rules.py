@@ -7,9 +7,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueup.model.alert import BACKOFF_MAX_US, Message, Telling, claim, claimable, delivered, held, news, undelivered
+from trueup.model.alert import Message, Telling, claim, delivered, news
 from trueup.model.alert_text import SHOWN_MAX, body_of, notice_of
 from trueup.model.condition import CONDITIONS, Condition, Severity
+from trueup.model.handover import BACKOFF_MAX_US, claimable, failed, held
 
 NAMES = sorted(CONDITIONS)
 SUBJECTS = ["orders", "refunds", "orders@acme"]
@@ -77,18 +78,28 @@ def test_a_subject_that_cannot_be_judged_has_not_recovered() -> None:
 
 def test_a_message_that_did_not_arrive_is_sent_again_as_it_was() -> None:
     taken = claim(Telling("x"), ((one(),), ()), "a", 1_000, 5)
-    failed = undelivered(taken, "no answer", 1_001, 0.5)
-    assert (failed.known, failed.tries, failed.failed) == ({}, 1, 1)
-    assert not claimable(failed, failed, failed.ready_us - 1)
-    again = claim(failed, ((one("stuck"),), ()), "b", failed.ready_us, 5)
+    kept = failed(taken, "no answer", 1_001, 0.5)
+    assert (kept.known, kept.tries, kept.failed) == ({}, 1, 1)
+    again = claim(kept, ((one("stuck"),), ()), "b", kept.ready_us, 5)
     assert again.outgoing == taken.outgoing
     assert set(delivered(again, again.ready_us).known) == {"overdue orders"}
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1))
 def test_the_backoff_is_bounded(tries: int, share: float) -> None:
-    after = undelivered(Telling("x", tries=tries), "e", 0, share)
+    after = failed(Telling("x", tries=tries), "e", 0, share)
     assert 0 < after.ready_us <= BACKOFF_MAX_US
+
+
+def test_one_is_at_a_place_and_after_a_failure_a_person_need_not_wait() -> None:
+    """Given a place that did not take what it was given, I expect it to be claimed before its time, by one."""
+    taken = claim(Telling("x"), ((one(),), ()), "a", 1_000, 5)
+    assert not claimable(taken, taken, 1_004)
+    assert claimable(taken, taken, 1_005)
+    kept = failed(taken, "no answer", 1_001, 0.5)
+    assert kept.ready_us > 1_002
+    assert claimable(kept, kept, 1_002)
+    assert not claimable(claim(kept, ((), ()), "b", 1_002, 5), kept, 1_002)
 
 
 def test_whoever_was_replaced_changes_nothing() -> None:

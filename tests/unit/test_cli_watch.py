@@ -96,14 +96,14 @@ def test_counting_takes_a_fiftieth_of_the_time_at_most(
 ) -> None:
     project.find("orders").offer({"id": 1, "v": 1})
     counted = []
-    real = project.ledger.counts
+    real = project.ledger.busy
 
     def slow(pair: str) -> dict[str, int]:
         counted.append(pair)
         clock.advance(3)
         return real(pair)
 
-    monkeypatch.setattr(project.ledger, "counts", slow)
+    monkeypatch.setattr(project.ledger, "busy", slow)
     for _ in range(300):
         watch.look()
         clock.advance(1)

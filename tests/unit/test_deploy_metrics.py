@@ -16,7 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import trueup
-from trueup.model.condition import CONDITIONS
+from trueup.model.condition import CONDITIONS, Severity
 from trueup.model.metric import METRICS
 from trueup.testing.clock import ManualClock
 from trueup.web.metrics import Metrics
@@ -140,6 +140,15 @@ def test_an_alert_says_how_bad_it_is_what_to_do_and_names_only_labels_that_it_ha
         assert (ROOT / f"docs/runbook/{each}.md").is_file()
     used = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
     assert used <= grouped(rule["expr"])
+
+
+@pytest.mark.parametrize("severity", Severity)
+def test_every_condition_raises_an_alert(severity: Severity) -> None:
+    """Given a rule for each severity that asks for no name, I expect none of the conditions to go untold."""
+    told = f'max by (condition, subject) (trueup_conditions{{severity="{severity}"}}) > 0'
+    (rule,) = [rule for rule in rules() if rule["expr"] == told]
+    assert rule["labels"]["severity"] == severity
+    assert rule["annotations"]["runbook_url"] == f"{RUNBOOK}{{{{ $labels.condition }}}}.md"
 
 
 def test_instances_are_never_added_up() -> None:

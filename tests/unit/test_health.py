@@ -22,6 +22,7 @@ from trueup.model.presence import SILENT_US, Presence
 from trueup.model.pulse import Pulse
 from trueup.model.run import Run
 from trueup.model.thresholds import DEFAULT, OPTIONS, thresholds
+from trueup.model.trend import Streak
 from trueup.pair import Pair, declare
 from trueup.sides.memory import Memory
 
@@ -171,6 +172,22 @@ def test_a_plan_that_a_breaker_holds_and_an_old_case_are_two_things() -> None:
     first, second = found(Seen(cases=[old, held]))
     assert (first.name, first.severity, first.command) == ("held", "critical", "trueup review show 4")
     assert (second.name, second.severity, second.command) == ("old-drift", "warning", "trueup review show 3")
+
+
+def test_a_defect_is_told_without_keys_and_with_how_many_more_there_are() -> None:
+    fee = Case(
+        "orders", "#defect behind fee", "defect", NOW_US - HOUR_US, number=7, cause="fee is behind, such as 4711."
+    )
+    name = Case("orders", "#defect edited name", "defect", NOW_US, number=8)
+    streak = Streak("orders", "behind", "fee", 3, NOW_US - 50 * HOUR_US, 12, 12, 100, 36, ('["4711"]',))
+    (told,) = found(Seen(cases=[name, fee], streaks=[streak]))
+    assert (told.name, told.severity, told.command) == ("defect", "warning", "trueup review show 7")
+    assert told.cause.startswith("fee is behind in 3 runs running, since 20")
+    assert told.cause.endswith(": 12 of 100 records (12.00%) in the last; 1 more like it")
+    assert told.since_us == streak.since_us
+    # One run that found little ends the streak, and not the question.
+    (told,) = found(Seen(cases=[name]))
+    assert (told.cause, told.since_us) == ("name was edited in run after run", NOW_US)
 
 
 def worker(ago_us: int = 0, name: str = "w", stays: bool = True) -> Presence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_the_level_says_how_much(written: Written) -> None:
     logged(Performed("orders", "sweep", "done", late_us=1, took_us=2))
     [ended] = written.objects()
     assert {name: ended[name] for name in ("event", "how", "late_us", "took_us")} == {
-        "event": "run_ended", "how": "done", "late_us": 1, "took_us": 2,
+        "event": "turn_ended", "how": "done", "late_us": 1, "took_us": 2,
     }  # fmt: skip
     set_up(Format.JSON, Level.WARNING)
     logged(Performed("orders", "sweep", "done", late_us=1, took_us=2))
@@ -108,7 +109,8 @@ def test_every_event_that_is_logged_is_declared_with_its_facts() -> None:
         assert facts - {"event"} <= set(EVENTS[name])
 
 
-def test_every_event_is_documented() -> None:
+def test_every_event_is_documented_and_no_other() -> None:
     page = (SOURCES.parent.parent / "docs" / "reference" / "logs.md").read_text("utf-8")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(EVENTS)
     for name, facts in EVENTS.items():
         assert f"| `{name}` | {', '.join(f'`{each}`' for each in facts)} |" in page

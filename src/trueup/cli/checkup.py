@@ -73,9 +73,20 @@ def conclude(findings: Sequence[Finding]) -> None:
 
 
 def check_state(url: str) -> list[Finding]:
-    """Whether the state store's file lies where it can be written and locked."""
-    if not url.startswith("sqlite:///"):
-        return []
+    """Whether the state store answers, and its file lies where it can be written and locked."""
+    from trueup.stores import check_store, name_of  # noqa: PLC0415  loads an adapter
+
+    found = _check_file(url) if url.startswith("sqlite:///") else []
+    if any(each.level == "fails" for each in found):
+        return found
+    try:
+        check_store(url)
+    except TrueupError as error:
+        return [Finding("state", "connection", "fails", error.message, error.hint)]
+    return found or [Finding("state", "connection", "good", f"{name_of(url)} takes writes")]
+
+
+def _check_file(url: str) -> list[Finding]:
     path = Path(url.removeprefix("sqlite:///").partition("?")[0])
     folder = path.absolute().parent
     if not folder.is_dir():

@@ -55,13 +55,13 @@ def show_beside(found: Sequence[Condition], now_us: int) -> None:
 def show_targets(tellings: Sequence[Telling], pulses: Sequence[Pulse]) -> None:
     """What each target was told, and pings that did not arrive."""
     for each in tellings:
-        told = "told nothing yet" if each.told_us is None else f"last told {clock(each.told_us)}"
+        told = "told nothing yet" if each.arrived_us is None else f"last told {clock(each.arrived_us)}"
         parts = [told, f"knows of {counted(len(each.known), 'condition')}"]
         if each.failed:
             parts.append(f"{counted(each.failed, 'delivery', 'deliveries')} failed")
         if each.error:
             parts.append(f"tries again {clock(each.ready_us)}: {each.error}")
-        line = cut(f"target {each.target}: {', '.join(parts)}", width())
+        line = cut(f"target {each.name}: {', '.join(parts)}", width())
         say(paint(line, "yellow") if each.error else line)
     if not tellings:
         say("nobody is told: declare a target, such as [alerts.target.oncall]")
@@ -80,9 +80,9 @@ def as_json(
         "conditions": [condition_json(each, runbook) for each in found],
         "targets": [
             {
-                "target": each.target,
+                "target": each.name,
                 "known": sorted(each.known),
-                "told_us": each.told_us,
+                "told_us": each.arrived_us,
                 "waits": each.outgoing is not None,
                 "tries": each.tries,
                 "failed": each.failed,

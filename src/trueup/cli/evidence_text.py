@@ -119,11 +119,11 @@ def show_given(found: Sequence[Anchored], head: Head) -> None:
     """Which anchor each place has by now."""
     for each in found:
         if each.head == head:
-            say(f"{each.place}: entry {head.number} is anchored")
+            say(f"{each.name}: entry {head.number} is anchored")
         elif each.error:
-            say(f"{paint('waits', 'yellow')}  {each.place}: {each.error}")
+            say(f"{paint('waits', 'yellow')}  {each.name}: {each.error}")
         else:
-            say(f"{paint('waits', 'yellow')}  {each.place}: another process is at it")
+            say(f"{paint('waits', 'yellow')}  {each.name}: another process is at it")
 
 
 def show_replay(found: Replay) -> None:
@@ -183,7 +183,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
 
 def given_json(found: Sequence[Anchored], head: Head) -> dict[str, Any]:
     """The head, and which anchor each place has by now, as JSON."""
-    places = [{"place": each.place, **head_json(each.head), "error": each.error or None} for each in found]
+    places = [{"place": each.name, **head_json(each.head), "error": each.error or None} for each in found]
     return head_json(head) | ({"places": places} if places else {})
 
 

@@ -29,14 +29,29 @@ class Level(enum.StrEnum):
     ERROR = "error"
 
 
+JOB: Final = ("action", "origin", "attempt", "trace")
 # Each event, and the facts beside `time`, `level`, `logger`, `event` and `message`.
 EVENTS: Final = {
+    "run_began": ("pair", "what", "run"),
+    "phase_ended": ("pair", "run", "phase", "took_us"),
+    "run_ended": ("pair", "what", "run", "how", "took_us"),
+    "repair_offered": ("pair", "key", "run", "drift", "action"),
+    "case_opened": ("pair", "key", "run", "case", "drift"),
+    "case_decided": ("pair", "key", "case", "choice", "how"),
+    "case_closed": ("pair", "key", "case", "why"),
+    **{f"job_{how}": ("pair", "key", *JOB) for how in ("done", "verified", "lost")},
+    "job_retried": ("pair", "key", *JOB, "why", "delay_us"),
+    "job_waits": ("pair", "key", *JOB, "why", "delay_us"),
+    "job_parked": ("pair", "key", *JOB, "why"),
     "run_failed": ("pair", "what", "error"),
     "runs_missed": ("pair", "what", "missed"),
     "run_taken_over": ("pair", "what"),
-    "run_ended": ("pair", "what", "how", "run", "late_us", "took_us"),
+    "turn_ended": ("pair", "what", "how", "run", "late_us", "took_us"),
     "store_away": ("waiting", "pause_s", "error"),
-    "system_paused": ("system", "pause_s"),
+    "system_paused": ("system", "pause_s", "why"),
+    "system_back": ("system",),
+    "system_held": ("system", "by"),
+    "system_resumed": ("system",),
     "system_silent_on_pause": ("system",),
     "rhythm_failed": ("error",),
     "webhooks_wait": ("source", "error"),

@@ -119,7 +119,7 @@ class Watch:
         found = []
         for name in self._pairs:
             due_us = self._project.ledger.next_due_us([name])
-            pending = 0 if due_us is None else self._project.ledger.counts(name)["pending"]
+            pending = 0 if due_us is None else self._project.ledger.busy(name)["pending"]
             found.append(Backlog(name, pending, due_us if due_us is not None and due_us <= now_us else None))
         return found
 

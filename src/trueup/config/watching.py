@@ -45,6 +45,9 @@ class HealthOptions(Options):
         None, ge=0, description="How many workers may not die within `deaths_within`: 3. Only in `[health]`."
     )
     deaths_within: Duration | None = Field(None, description="Within this time. By default `30m`. Only in `[health]`.")
+    state: Duration | None = Field(
+        None, description="How long the state store may be away. By default `2m`. Only in `[health]`."
+    )
 
 
 class TargetOptions(Options):

@@ -7,21 +7,23 @@ nothing waits for a delivery: a target that does not answer is tried again later
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from trueup.errors import ConfigError, TrueupError
+from trueup.engine.direct import Direct
+from trueup.engine.handing import hand_over, tried
+from trueup.errors import ConfigError
 from trueup.model import alert as rules
 from trueup.model.alert import Message, Telling
 from trueup.model.alert_text import RUNBOOK, notice_of
 from trueup.model.blackout import Blackout, blackout
-from trueup.model.condition import Condition, Severity
+from trueup.model.condition import STATE, Condition, Severity
 from trueup.model.duration import duration_us
 from trueup.ports import Archive, Clock, Ledger, Target
 
@@ -30,7 +32,6 @@ LEASE_US: Final = 60_000_000
 EVERY_MIN_US: Final = 500_000
 # Of one thread's time, at most this part goes into looking.
 LOOKING_SHARE: Final = 0.05
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ class Look:
 
 
 class Alerting:
-    """Tells targets what changed. look: see `Look`; may raise TrueupError. owner: its name in leases."""
+    """Tells targets what changed. look: see `Look`; may raise TrueupError. owner: its name in leases.
+
+    store: how messages name the state store. away_us: for so long it may be away before people are told directly.
+    """
 
     def __init__(
         self,
@@ -116,46 +120,44 @@ class Alerting:
         *,
         owner: str,
         chance: random.Random,
+        store: str,
+        away_us: int,
     ) -> None:
         self._ledger, self._archive, self._clock = ledger, archive, clock
         self._look, self._plan = look, plan
         self._owner, self._chance = owner, chance
         self._first_us: dict[str, int] = {}
+        # It is written to, since a store that can only be read is of no use either.
+        self._direct = Direct(
+            clock, lambda: archive.hear([STATE]), self._send, list(plan.targets), store=store, project=plan.project,
+            every_s=plan.every_s, limit_us=away_us, chance=chance,
+        )  # fmt: skip
 
     def serve(self, stop: threading.Event) -> None:
-        """Looks and tells until `stop` is set. Trouble of the state store, or of anything else, is logged."""
-        sending: dict[str, Future[Told | None]] = {}
+        """Looks and tells until `stop` is set. Trouble is logged; that of the state store is told directly."""
+        sending: dict[str, Future[bool]] = {}
+        direct = threading.Thread(target=self._direct.serve, args=(stop,), name="trueup-direct")
+        direct.start()
         with ThreadPoolExecutor(len(self._plan.targets) or 1, thread_name_prefix="trueup-alert") as pool:
             while not stop.is_set():
                 began_us = self._clock.elapsed_us()
-                try:
-                    self._start(pool, sending)
-                except TrueupError as error:
-                    _log.error("alerts wait: %s", error)
-                except Exception as error:  # a bug in looking must not end what this process is there for
-                    _log.error("alerts wait: %s", type(error).__name__)
-                took_s = (self._clock.elapsed_us() - began_us) / 1e6
+                worked = self._direct.attempt("alerts", lambda: self._start(pool, sending))
+                # What failed took its time to wait, not to work.
+                took_s = (self._clock.elapsed_us() - began_us) / 1e6 if worked else 0.0
                 stop.wait(max(self._pause_s(), took_s / LOOKING_SHARE))
+        direct.join()
 
     def _pause_s(self) -> float:
         """Until the next look; no longer than what was held back has to be."""
         every_s = self._plan.every_s
         return min(every_s, max(self._plan.group_s, 0.1)) if self._first_us else every_s
 
-    def _start(self, pool: ThreadPoolExecutor, sending: dict[str, Future[Told | None]]) -> None:
+    def _start(self, pool: ThreadPoolExecutor, sending: dict[str, Future[bool]]) -> None:
         look = self._look()
         for name in self._plan.targets:
             if name not in sending or sending[name].done():
-                sending[name] = pool.submit(self._safely, name, look)
-
-    def _safely(self, name: str, look: Look) -> Told | None:
-        try:
-            return self._tell(name, look, at_once=False)
-        except TrueupError as error:
-            _log.error("alerts to %s wait: %s", name, error)
-        except Exception as error:  # as above
-            _log.error("alerts to %s wait: %s", name, type(error).__name__)
-        return None
+                tell = partial(self._tell, name, look, at_once=False)
+                sending[name] = pool.submit(self._direct.attempt, f"alerts to {name}", tell)
 
     def send(self) -> list[Told]:
         """Looks once, tells every target what there is to tell, and says what came of it."""
@@ -167,11 +169,12 @@ class Alerting:
         """Sends these targets a message that is a test."""
         now_us = self._ledger.now_us()
         message = Message(f"test-{now_us}", now_us, test=True)
-        return [Told(name, message, self._sent(name, message)) for name in names]
+        return [Told(name, message, tried(partial(self._send, name, message))) for name in names]
 
     def _tell(self, name: str, look: Look, *, at_once: bool) -> Told | None:
         """One message to one target, where there is anything to tell it and nobody else does."""
-        seen, now_us = self._archive.tellings([name])[name], self._ledger.now_us()
+        targets = self._archive.targets
+        seen, now_us = targets.known([name])[name], self._ledger.now_us()
         if seen.ready_us > now_us:
             return None
         some = rules.news(
@@ -182,37 +185,26 @@ class Alerting:
             if not any(some):
                 self._first_us.pop(name, None)
             return None
-        telling = self._archive.claim_telling(seen, some, self._owner, LEASE_US)
+
+        def claimed(stored: Telling, at_us: int) -> Telling:
+            return rules.claim(stored, some, self._owner, at_us, LEASE_US)
+
+        telling = targets.claim(seen, claimed)
         if telling is None or telling.outgoing is None:
             return None
         if seen.outgoing is None:
             self._first_us.pop(name, None)
-        return Told(name, telling.outgoing, self._delivered(telling, telling.outgoing))
+        message = telling.outgoing
+        error = hand_over(
+            telling, lambda: self._send(name, message), lambda at_us: rules.delivered(telling, at_us), targets.end,
+            now_us=self._ledger.now_us, share=self._chance.random(), what=f"alerts to {name}",
+        )  # fmt: skip
+        return Told(name, message, error)
 
     def _has_waited(self, name: str) -> bool:
         """Whether what changed was held back for long enough for others to join it."""
         now_us = self._clock.elapsed_us()
         return now_us - self._first_us.setdefault(name, now_us) >= self._plan.group_s * 1e6
 
-    def _delivered(self, telling: Telling, message: Message) -> str | None:
-        error = self._sent(telling.target, message)
-        now_us = self._ledger.now_us()
-        if error is None:
-            ended = rules.delivered(telling, now_us)
-        else:
-            ended = rules.undelivered(telling, error, now_us, self._chance.random())
-            _log.warning("alerts to %s: %s", telling.target, error)
-        if not self._archive.end_telling(ended):
-            _log.warning("alerts to %s: another process has taken over, and may tell it again", telling.target)
-        return error
-
-    def _sent(self, name: str, message: Message) -> str | None:
-        """Why a message did not arrive; None where it did."""
-        notice = notice_of(message, self._plan.project, self._plan.runbook)
-        try:
-            self._plan.targets[name].target.send(notice)
-        except TrueupError as error:
-            return str(error)
-        except Exception as error:  # of a library that may say more than it should
-            return type(error).__name__
-        return None
+    def _send(self, name: str, message: Message) -> None:
+        self._plan.targets[name].target.send(notice_of(message, self._plan.project, self._plan.runbook))

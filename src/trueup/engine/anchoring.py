@@ -7,17 +7,17 @@ tried again later, each time a longer while, by whoever lives then. Nothing here
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trueup.errors import TrueupError
+from trueup.engine.handing import hand_over, tried, waiting
 from trueup.model import anchor as rules
 from trueup.model.anchor import Anchored
 from trueup.model.evidence import Head
+from trueup.model.handover import claim
 from trueup.ports import AnchorPlace, Archive, Clock, Ledger, ReadableAnchorPlace
 
 # What nobody confirmed by then may be given again by somebody else.
@@ -25,7 +25,6 @@ LEASE_US: Final = 120_000_000
 EVERY_S: Final = 10.0
 # What a process that ends waits for anchors that are on their way.
 LAST_S: Final = 10.0
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +104,7 @@ class Anchoring:
             self._wakes[name].wait(EVERY_S)
             self._wakes[name].clear()
             over = self._over.is_set()
-            try:
-                self._give(name, at_once=False)
-            except TrueupError as error:
-                _log.error("anchors for %s wait: %s", name, error)
-            except Exception as error:  # a bug in here must not end what this process is there for
-                _log.error("anchors for %s wait: %s", name, type(error).__name__)
+            waiting(f"anchors for {name}", lambda: self._give(name, at_once=False))
 
     def close(self) -> None:
         """Ends the threads, once each has had a last look, or after a while without that."""
@@ -134,7 +128,7 @@ class Anchoring:
 
     def kept(self) -> list[Kept]:
         """What each place that can be asked keeps."""
-        known = self._archive.anchored(list(self._places)) if self._places else {}
+        known = self._archive.places.known(list(self._places)) if self._places else {}
         return [
             _kept(known[name], placed.place)
             for name, placed in self._places.items()
@@ -142,43 +136,24 @@ class Anchoring:
         ]
 
     def _give(self, name: str, *, at_once: bool) -> Given | None:
-        seen, head, now_us = self._archive.anchored([name])[name], self._archive.head(), self._ledger.now_us()
-        placed = self._places[name]
+        places, placed = self._archive.places, self._places[name]
+        seen, head, now_us = places.known([name])[name], self._archive.head(), self._ledger.now_us()
         lacks = rules.lacks(seen, head) if at_once else rules.due(seen, head, now_us, placed.every_us)
         if not lacks:
             return None
-        claimed = self._archive.claim_place(seen, self._owner, LEASE_US)
+        claimed = places.claim(seen, lambda stored, at_us: claim(stored, self._owner, at_us, LEASE_US))
         if claimed is None:
             return None
-        error = _tried(lambda: placed.place.give(head, now_us))
-        now_us = self._ledger.now_us()
-        if error is None:
-            ended = rules.arrived(claimed, head, now_us)
-        else:
-            ended = rules.failed(claimed, error, now_us, self._chance.random())
-        if error is not None and seen.tries == 0:
-            _log.warning("anchors for %s do not arrive: %s", name, error)
-        elif error is None and seen.tries:
-            _log.warning("anchors for %s arrive again", name)
-        if not self._archive.end_claim(ended):
-            _log.warning("anchors for %s: another process has taken over, and may give it again", name)
+        error = hand_over(
+            claimed, lambda: placed.place.give(head, now_us), lambda at_us: rules.arrived(claimed, head, at_us),
+            places.end, now_us=self._ledger.now_us, share=self._chance.random(), what=f"anchors for {name}",
+        )  # fmt: skip
         return Given(name, head, error)
 
 
 def _kept(known: Anchored, place: ReadableAnchorPlace) -> Kept:
     heads: list[Head] = []
-    error = _tried(lambda: heads.extend(place.heads()))
+    error = tried(lambda: heads.extend(place.heads()))
     if error is not None:
-        return Kept(known.place, error=error)
-    return Kept(known.place, heads, known.head if known.head.number and known.head not in heads else None)
-
-
-def _tried(act: Callable[[], None]) -> str | None:
-    """Why it did not work; None where it did."""
-    try:
-        act()
-    except TrueupError as error:
-        return str(error)
-    except Exception as error:  # of a library that may say more than it should
-        return type(error).__name__
-    return None
+        return Kept(known.name, error=error)
+    return Kept(known.name, heads, known.head if known.head.number and known.head not in heads else None)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from trueup.compare.choose import compare
+from trueup.compare.choose import compare, compare_in_place
 from trueup.compare.result import Agreement, Comparison
 from trueup.engine.ending import recheck_us
+from trueup.engine.expecting import expected
 from trueup.engine.past import Past, touched
 from trueup.engine.records import Records
 from trueup.engine.totals import ROLES, Roots, Totals, read_by
@@ -165,6 +166,30 @@ class Comparing:
             if all(piece.state != OPEN for piece in pieces):
                 return counted(pieces)
             self._clock.sleep(OTHERS_POLL_S)
+
+    def in_place(self, run: Run, archive: Archive, progress: Progress) -> str:
+        """Compares everything by hashes taken where the records are; answers how, or "" where records must be read.
+
+        Only for a run that remembers nothing: no digest of what agrees comes here, and no amount.
+        """
+        pair = self.pair
+        assert pair.replica is not None
+        if pair.totals or self._runs.pieces(run.number):
+            return ""
+        found = compare_in_place(
+            pair.authority, pair.replica, self.records.plan, expected=expected(archive, pair.name),
+            memory_mb=self.memory_mb, progress=lambda done, total: progress("compare", done, total),
+        )  # fmt: skip
+        if found is None:
+            return ""
+        with found:
+            counts = {name: getattr(found.counts, name) for name in COUNTED if name != "baseline"}
+            suspects = [each.key for each in found.differences()]
+        self._runs.cut(run.number, [Piece(run.number, 0)])
+        piece = self._runs.claim_piece(run.number, self._owner, PIECE_LEASE_US)
+        if piece is not None:  # else somebody who lends a hand reads the records of it
+            self._runs.finish_piece(replace(piece, counts=counts), suspects)
+        return found.strategy
 
     def touched(self, run: Run, past: Past, progress: Progress, stop: Stop) -> dict[str, int]:
         """Looks only at what was touched since the last comparison; answers what it counted."""

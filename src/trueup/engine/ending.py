@@ -6,7 +6,7 @@ import random
 from typing import Final
 
 from trueup.errors import TrueupError
-from trueup.model.outcome import HandlerOutcome, Reject, Retry, WaitFor
+from trueup.model.outcome import HandlerOutcome, RateLimited, Reject, Retry, WaitFor
 from trueup.model.row import Claim, Finish
 from trueup.pair import Pair
 
@@ -33,15 +33,20 @@ class Endings:
         return int(self._chance.uniform(0, ceiling))
 
     def broke(self, claim: Claim, error: BaseException, said: str | None = None) -> Finish:
-        """A try that counts; said: in whose words, where not in those of the error.
-
-        Of a pair that redacts fields only the type of a foreign error is kept.
-        """
+        """A try that counts; said: in whose words, where not in those of the error."""
         if said is None:
-            # The words of a foreign error may hold values of the record.
-            hidden = bool(self._pair.redact) and not isinstance(error, TrueupError)
-            said = type(error).__name__ if hidden else f"{type(error).__name__}: {error}"
+            said = f"{type(error).__name__}: {error}" if isinstance(error, TrueupError) else self.told(error)
         return Finish(claim, "retry", delay_us=self.backoff_us(claim.row.tries), reason=said)
+
+    def told(self, error: BaseException) -> str:
+        """An error in words; what is not ours begins with its type.
+
+        Of a pair that redacts fields only the type of a foreign error is kept: its words may hold values of the record.
+        """
+        if isinstance(error, TrueupError | RateLimited):
+            return str(error)
+        kind = type(error).__name__
+        return kind if self._pair.redact or not str(error) else f"{kind}: {error}"
 
     def moved(self, claim: Claim) -> Finish:
         """The replica moved between our read and our write: no try is charged."""

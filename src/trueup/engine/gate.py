@@ -137,10 +137,6 @@ class SystemGate:
         self._refused = True
         health = self._budgets.failed(self.system.name, f"{self.system.name} {ASKED}", pause_us)
         wait_us = max(0, health.paused_until_us - self._clock.now_us()) if pause_us is None else pause_us
-        _log.warning(
-            "%s asked for a pause; it is called again in %.0f s.", self.system.name, wait_us / 1e6,
-            extra={"event": "system_paused", "system": self.system.name, "pause_s": wait_us / 1e6},
-        )  # fmt: skip
         raise Postponed(wait_us / 1e6, f"{self.system.name} {ASKED}")
 
     def _said(self, headers: Mapping[str, str], now_us: int) -> Said | None:

@@ -16,8 +16,9 @@ from trueup.engine.gate import ASKED
 from trueup.engine.report import Status
 from trueup.engine.schedules import ScheduleStatus
 from trueup.engine.systems import SystemStatus
+from trueup.engine.trends import case_key, recurring
 from trueup.model.anchor import Anchored
-from trueup.model.case import HELD, Case
+from trueup.model.case import DEFECT, HELD, Case
 from trueup.model.condition import STATE, WORKERS, Condition, Severity
 from trueup.model.duration import duration_text
 from trueup.model.moment import moment_text
@@ -25,6 +26,7 @@ from trueup.model.presence import Presence
 from trueup.model.pulse import Pulse
 from trueup.model.run import FAILED, OPEN, Run
 from trueup.model.thresholds import Thresholds
+from trueup.model.trend import Streak
 from trueup.pair import Pair
 
 WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
@@ -42,7 +44,7 @@ class Seen:
     """What conditions are derived from, beside the status.
 
     runs: the newest first. compares: of them and before, the newest that looked at everything. workers: those that
-    live and those that died lately.
+    live and those that died lately. streaks: what drifts run after run, where a case asks about any of it.
     """
 
     runs: Sequence[Run] = ()
@@ -50,6 +52,7 @@ class Seen:
     cases: Sequence[Case] = ()
     pulse: Pulse = field(default_factory=lambda: Pulse(""))
     workers: Sequence[Presence] = ()
+    streaks: Sequence[Streak] = ()
 
 
 def conditions_of(pair: Pair, status: Status, seen: Seen) -> list[Condition]:
@@ -60,6 +63,7 @@ def conditions_of(pair: Pair, status: Status, seen: Seen) -> list[Condition]:
         *_trouble(pair, status, seen),
         *_few(pair, seen),
         *_waiting_for_people(pair, status, seen),
+        *_defects(pair, seen),
         *_waiting_for_work(pair, status, seen),
         *_systems(pair, status),
         *_silent(pair, status, seen),
@@ -220,6 +224,21 @@ def _waiting_for_people(pair: Pair, status: Status, seen: Seen) -> Iterator[Cond
         yield Condition("parked", pair.name, WARNING, cause, f"trueup retry {pair.name}")
 
 
+def _defects(pair: Pair, seen: Seen) -> Iterator[Condition]:
+    """What drifts run after run, as long as its case is open: the one that has for the longest, and how many more."""
+    asked = [case for case in seen.cases if case.key.startswith(DEFECT)]
+    if not asked:
+        return
+    known = {case_key(each): each for each in seen.streaks}
+    first = min(asked, key=lambda case: (case.opened_us, case.number))
+    streak = known.get(first.key)
+    place = first.key.removeprefix(DEFECT).split(" ", 1)
+    said = f"{place[1]} was {place[0]} in run after run" if streak is None else recurring(streak)
+    more = f"; {len(asked) - 1:,} more like it" if len(asked) > 1 else ""
+    since_us = first.opened_us if streak is None else streak.since_us
+    yield Condition("defect", pair.name, WARNING, f"{said}{more}", f"trueup review show {first.number}", since_us)
+
+
 def _counted(count: int, one: str) -> str:
     return f"1 {one} waits" if count == 1 else f"{count:,} {one}s wait"
 
@@ -322,7 +341,7 @@ def conditions_of_store(
     found = []
     for each in anchored:
         if each.tries >= ANCHORS_MIN:
-            cause = f"the last {each.tries:,} anchors for {each.place} did not arrive: {_clean(each.error)}"
+            cause = f"the last {each.tries:,} anchors for {each.name} did not arrive: {_clean(each.error)}"
             found.append(Condition("anchors", STATE, WARNING, cause, "trueup evidence anchor"))
     dead = [each for each in workers if each.stays and not each.alive(now_us)]
     lately = sorted(
@@ -337,3 +356,15 @@ def conditions_of_store(
         cause = f"the clock of the state store is {_off(now_us - host_us)} this host's"
         found.append(Condition("clock", STATE, WARNING, cause, "timedatectl"))
     return found
+
+
+def condition_of_state(store: str, error: Exception | None, since_us: int | None = None) -> Condition:
+    """What is wrong with a state store that can't be used. store: its name. error: None where it gives no answer."""
+    if error is None:
+        said = "the state store does not answer"
+    elif isinstance(error, errors.TrueupError):
+        said = _clean(error.message)
+    else:
+        said = f"the state store can't be looked at ({type(error).__name__})"
+    cause = said if said.startswith(store) else f"{store}: {said}"
+    return Condition("state", STATE, CRITICAL, cause, "trueup doctor", since_us)

@@ -12,7 +12,8 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from trueup.model.record import key_parts
+from trueup.model.record import key_parts, key_text
+from trueup.model.redaction import REDACTED
 from trueup.pair import Pair
 from trueup.ports import Archive
 
@@ -46,6 +47,14 @@ def hidden_roots(roots: Mapping[str, Mapping[str, Any]] | None, key: bytes) -> d
     if roots is None:
         return None
     return {role: {**of, "sum": keyed(key, of["sum"])} if "sum" in of else {**of} for role, of in roots.items()}
+
+
+def shown_key(pair: Pair, key: str) -> str:
+    """A key text without the parts that the pair redacts; as it is where it is no record's (see `Case`)."""
+    if not {*pair.redact}.intersection(pair.key) or not key.startswith("["):
+        return key
+    named = zip(pair.key, key_parts(key), strict=True)
+    return key_text(REDACTED if name in pair.redact else part for name, part in named)
 
 
 class Hidden:

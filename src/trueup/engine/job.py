@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
+from trueup.engine import journal
 from trueup.engine.afford import afforded, beyond, in_turns
 from trueup.engine.asking import case_of
 from trueup.engine.confirm import Confirmed
@@ -96,6 +97,9 @@ class JobBatch:
                 finishes = [finish for urgent, turn in turns for finish in self._within_budget(urgent, turn)]
             finally:
                 stop()
+            if len(finishes) < len(claims):
+                ended = {finish.claim.change.key for finish in finishes}
+                journal.jobs_lost(self.pair, [claim for claim in claims if claim.change.key not in ended])
             return self._finish(finishes)
 
     def _within_budget(self, urgent: bool, claims: Sequence[Claim]) -> list[Finish]:
@@ -140,11 +144,12 @@ class JobBatch:
             wait_us = int(error.retry_after_s * 1e6)
             return lambda claim: Finish(claim, "retry", delay_us=wait_us, reason=str(error), charge=False)
         asked_us = int(error.retry_after_s * 1e6) if isinstance(error, RateLimited) else None
-        health = self.budgets.failed(system, str(error), asked_us)
+        said = self.endings.told(error)
+        health = self.budgets.failed(system, said, asked_us)
         delay_us = max(0, health.paused_until_us - self.clock.now_us())
         charge = asked_us is None
         return lambda claim: Finish(
-            claim, "retry", delay_us=delay_us, charge=charge and health.ok_at_us > claim.claimed_at, reason=str(error)
+            claim, "retry", delay_us=delay_us, charge=charge and health.ok_at_us > claim.claimed_at, reason=said
         )
 
     # ── what should be, and what is ──────────────────────────────────────────────────────────────────
@@ -222,7 +227,8 @@ class JobBatch:
             return
         found = f"before a write ({Origin(row.wish_origin)})"
         item = confirmed.item(self.records, Verdict.REVIEW)
-        self.archive.open_cases([case_of(self.records, item, self.clock.now_us(), row=row, found=found)])
+        case = case_of(self.records, item, self.clock.now_us(), row=row, found=found)
+        journal.open_cases(self.pair, self.archive, [case])
         job.ending = Finish(job.claim, "parked", charge=False, reason=f"{drift}: a person must decide")
 
     # ── the built-in writer ──────────────────────────────────────────────────────────────────────────
@@ -369,10 +375,10 @@ class JobBatch:
         parked = [f for f in finishes if f.result == "retry" and f.charge and f.claim.row.tries >= self.pair.tries_max]
         spent = {id(f) for f in parked}
         ended = [replace(f, result="parked") if id(f) in spent else f for f in finishes]
-        self.ledger.finish(ended)
+        journal.jobs_ended(self.pair, ended, self.ledger.finish(ended))
         done = [f.claim.change.key for f in ended if f.result == "done"]
         if done and self.archive.count_cases(self.pair.name):
-            self.archive.close_cases(self.pair.name, done, "the sides agree")
+            journal.close_cases(self.pair, self.archive, done, "the sides agree")
         return ended
 
 

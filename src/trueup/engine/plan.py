@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from trueup.engine import journal
 from trueup.engine.asking import case_of
 from trueup.engine.comparing import Progress, Stop
 from trueup.engine.confirm import Confirmed, confirm
@@ -88,7 +89,7 @@ class Planner:
             self._drop_former()
         if stopped is None:
             if asked:
-                self._archive.close_cases(self.pair.name, [HELD], "a later plan is small enough")
+                journal.close_cases(self.pair, self._archive, [HELD], "a later plan is small enough")
             return
         for batch in self.items(ItemState.PLANNED):
             keys = [item.key for item in batch if _held(item, stopped)]
@@ -96,8 +97,10 @@ class Planner:
             becomes = ItemState.HELD if asked else ItemState.DROPPED
             counts["held"] += self._runs.move_items(self.run.number, keys, becomes) if keys else 0
         if asked:
-            self._archive.open_cases(
-                [Case(self.pair.name, HELD, "held", now_us, run=self.run.number, cause=self._said(stopped, counts))]
+            journal.open_cases(
+                self.pair,
+                self._archive,
+                [Case(self.pair.name, HELD, "held", now_us, run=self.run.number, cause=self._said(stopped, counts))],
             )
 
     def _shows_nothing(self, counts: Counts) -> Stopped | None:
@@ -141,20 +144,24 @@ class Planner:
         name, number = self.pair.name, self.run.number
         while batch := self._runs.items(number, state=ItemState.PLANNED, limit=BATCH):
             asked = [item for item in batch if item.verdict is Verdict.REVIEW]
-            self._archive.open_cases(self.cases([item for item in asked if item.drift is not Drift.UNLIKE], now_us))
+            journal.open_cases(
+                self.pair, self._archive, self.cases([item for item in asked if item.drift is not Drift.UNLIKE], now_us)
+            )
             accepted = [item.key for item in batch if item.verdict is Verdict.ACCEPT]
             repairs = [item for item in batch if item.verdict is Verdict.REPAIR]
             outcomes = self._ledger.offer([repair(name, item, origin) for item in repairs]) if repairs else []
             counts.update(_counted(outcome) for outcome in outcomes)
             overtaken = {i.key for i, outcome in zip(repairs, outcomes, strict=True) if outcome is Outcome.OVERTAKEN}
+            given = [item for item in repairs if item.key not in overtaken]
+            journal.repairs_offered(self.pair, number, given)
             becomes = {
                 ItemState.ASKED: [item.key for item in asked],
-                ItemState.OFFERED: [item.key for item in repairs if item.key not in overtaken],
+                ItemState.OFFERED: [item.key for item in given],
                 ItemState.OVERTAKEN: list(overtaken),
                 ItemState.ACCEPTED: accepted,
             }
             if accepted:
-                self._archive.close_cases(name, accepted, "the difference is accepted")
+                journal.close_cases(self.pair, self._archive, accepted, "the difference is accepted")
             for state, keys in becomes.items():
                 if keys:
                     self._runs.move_items(number, keys, state)
@@ -173,12 +180,12 @@ class Planner:
         count = sum(number for (drift, verdict, _, _), number in found.items() if (drift, verdict) in asked)
         if not count:
             if self.run.what != CHANGED:
-                self._archive.close_cases(self.pair.name, [UNLIKE], AGREE)
+                journal.close_cases(self.pair, self._archive, [UNLIKE], AGREE)
             return
         example = next(item for batch in self.items() for item in batch if (item.drift, item.verdict) in asked)
         cause = f"{count:,} records differ although both sides are as we left them, such as {example.key}"
         (case,) = self.cases([example], now_us)
-        self._archive.open_cases([replace(case, key=UNLIKE, cause=cause)])
+        journal.open_cases(self.pair, self._archive, [replace(case, key=UNLIKE, cause=cause)])
 
     def _ask_about_regressed(self, counts: Counts, now_us: int) -> None:
         """One case beside the repairs: it stays until a person has seen it."""
@@ -187,8 +194,10 @@ class Planner:
                 f"{counts['regressed']:,} records have an older version at the authority than was once done: "
                 "was it restored from a backup?"
             )
-            self._archive.open_cases(
-                [Case(self.pair.name, REGRESSED, "regressed", now_us, run=self.run.number, cause=cause)]
+            journal.open_cases(
+                self.pair,
+                self._archive,
+                [Case(self.pair.name, REGRESSED, "regressed", now_us, run=self.run.number, cause=cause)],
             )
 
     def close_agreeing(self) -> None:
@@ -198,7 +207,7 @@ class Planner:
             keys = open_keys[at : at + BATCH]
             states, replicas = self.records.read_authority(keys), self.records.read_replica(keys)
             agreeing = [key for key in keys if self.records.agree(states[key], replicas.get(key))]
-            self._archive.close_cases(self.pair.name, agreeing, AGREE)
+            journal.close_cases(self.pair, self._archive, agreeing, AGREE)
 
 
 def repair(pair: str, item: PlanItem, origin: Origin) -> Change:
@@ -223,6 +232,7 @@ def approve(records: Records, ledger: Ledger, archive: Archive, chance: random.R
         same = [again[item.key] for item in batch if item.key in again and _as_shown(item, again[item.key])]
         outcomes = ledger.offer([repair(planner.pair.name, item, Origin.REVIEW) for item in same])
         offered = [item.key for item, outcome in zip(same, outcomes, strict=True) if outcome.accepted]
+        journal.repairs_offered(planner.pair, run.number, [item for item in same if item.key in {*offered}])
         archive.move_items(run.number, offered, ItemState.OFFERED)
         moved = [item.key for item in batch if item.key not in offered]
         archive.move_items(run.number, moved, ItemState.OVERTAKEN)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from trueup.engine import journal
 from trueup.engine.asking import case_of
 from trueup.engine.confirm import Confirmed, confirm
 from trueup.engine.evidence import fact_of_decision, said_of
@@ -160,11 +161,13 @@ class Review:
             said = error.message if isinstance(error, TrueupError) else str(error)
             fact = self._fact(case, decision, DecisionState.REFUSED, said_of(error, self.pair))
             self._archive.conclude(decision, DecisionState.REFUSED, said, fact=fact)
+            journal.case_decided(self.pair, case, decision, DecisionState.REFUSED)
             raise
         finally:
             stop()
         fact = self._fact(case, decision, DecisionState.DONE, note)
         self._archive.conclude(decision, DecisionState.DONE, note, close=decision.said(), fact=fact)
+        journal.case_decided(self.pair, case, decision, DecisionState.DONE)
         return replace(decision, state=DecisionState.DONE, note=note, lease_until_us=0)
 
     def _fact(self, case: Case, decision: Decision, state: DecisionState, note: str) -> Fact:
@@ -206,13 +209,13 @@ class Review:
             )
         if now.converged:
             self._ledger.baseline(name, now.agreed)
-            self._archive.close_cases(name, [case.key], AGREE)
+            journal.close_cases(self.pair, self._archive, [case.key], AGREE)
             raise MovedOn(f"case {case.number}: the sides agree by now.", hint="There is nothing left to decide.")
         (found,) = now.drifts
         item = found.item(self.records, Verdict.REVIEW)
         fresh = case_of(self.records, item, case.opened_us, row=row, run=case.run, found="when it was to be decided")
         if fresh.shown != case.shown:
-            self._archive.open_cases([fresh])
+            journal.open_cases(self.pair, self._archive, [fresh])
             raise MovedOn(f"case {case.number}: {case.key} moved on since it was asked about.", hint=hint)
         return found, row
 

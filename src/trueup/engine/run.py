@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
 from trueup.compare.result import Comparison
-from trueup.engine import past, sweep, trends
+from trueup.engine import journal, past, sweep, trends
 from trueup.engine.clocks import note_clocks
 from trueup.engine.comparing import COUNTED, NEWEST, Comparing, Progress, by_rows
 from trueup.engine.confirm import Confirmed
@@ -126,6 +125,7 @@ class Reconciliation:
         self.report.resumed = run.started_us != asked.started_us
         self.report.counts.update(run.counts)
         self._memo |= run.memo
+        journal.run_began(self.report)
         return run
 
     def _set_cutoff(self) -> None:
@@ -166,7 +166,7 @@ class Reconciliation:
         for phase, act in self._steps():
             if phase not in self.run.done:
                 self._stop()
-                with self._timed(phase):
+                with journal.timed(self.report, phase, self.clock):
                     act()
                 self._checkpoint(phase)
 
@@ -191,7 +191,7 @@ class Reconciliation:
 
     def _stuck(self) -> None:
         counts, pair = self.report.counts, self.pair
-        waiting = self.ledger.counts(pair.name)
+        waiting = self.ledger.busy(pair.name)
         counts["wanted"] = waiting.get("pending", 0) + waiting.get("parked", 0)
         if not self.quiet:
             counts["revived"] = self.ledger.revive(pair.name, pair.tries_max)
@@ -244,7 +244,9 @@ class Reconciliation:
             self._memo["reached"] = past.reaches(self.records, self.archive, self.run.cutoff_us)
             self._save()
         comparing = self._comparing
-        comparing.cut(self.run)
+        self.report.strategy = comparing.in_place(self.run, self.archive, self._progress) if self.quiet else ""
+        if not self.report.strategy:
+            comparing.cut(self.run)
         found = comparing.work(self.run, self._progress, self._save, remember=not self.quiet)
         self._took(found)
         if self.records.authority.version is not None:
@@ -375,7 +377,7 @@ class Reconciliation:
         """Sees what this run offered done, unless that is left to others."""
         if self.quiet or self.options.enqueue:
             return
-        with self._timed("repair"):
+        with journal.timed(self.report, "repair", self.clock):
             ends = see_done(
                 self.pair.name, self.ledger, self.archive, self.clock, self.worker, self._stop,
                 lambda done: self._progress("repair", done, None),
@@ -384,15 +386,6 @@ class Reconciliation:
 
     def _count_what_is_left(self) -> None:
         counts, name = self.report.counts, self.pair.name
-        after = self.ledger.counts(name)
+        after = self.ledger.busy(name)
         counts["pending"], counts["parked"] = after.get("pending", 0), after.get("parked", 0)
         counts["cases"] = self.archive.count_cases(name)
-
-    @contextmanager
-    def _timed(self, phase: str) -> Iterator[None]:
-        started_us = self.clock.now_us()
-        try:
-            yield
-        finally:
-            took_s = (self.clock.now_us() - started_us) / 1e6
-            self.report.seconds[phase] = self.report.seconds.get(phase, 0.0) + took_s

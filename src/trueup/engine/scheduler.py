@@ -52,9 +52,10 @@ def logged(performed: Performed) -> None:
             extra={**about, "event": "runs_missed", "missed": performed.passed},
         )  # fmt: skip
     _log.info(
-        "pair %s: its %s ended: %s", performed.pair, performed.what, performed.how,
+        "pair %s: its %s, %.3f s late, ended: %s",
+        performed.pair, performed.what, performed.late_us / 1e6, performed.how,
         extra={
-            **about, "event": "run_ended", "how": performed.how, "late_us": performed.late_us,
+            **about, "event": "turn_ended", "how": performed.how, "late_us": performed.late_us,
             "took_us": performed.took_us, "run": None if performed.report is None else performed.report.number,
         },
     )  # fmt: skip

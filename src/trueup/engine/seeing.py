@@ -40,13 +40,13 @@ def _waited(pair: str, ledger: Ledger, archive: Archive, clock: Clock, stop: Cal
 
     Answers False where they are dead after all: one that was killed seems alive until it has missed its beats.
     """
-    left, patience_us = ledger.counts(pair).get("pending", 0), clock.elapsed_us() + PATIENCE_US
+    left, patience_us = ledger.busy(pair).get("pending", 0), clock.elapsed_us() + PATIENCE_US
     while left and clock.elapsed_us() < patience_us:
         stop()
         if not _attended(pair, ledger, archive):
             return False
         clock.sleep(POLL_S)
-        now_left = ledger.counts(pair).get("pending", 0)
+        now_left = ledger.busy(pair).get("pending", 0)
         if now_left < left:
             patience_us = clock.elapsed_us() + PATIENCE_US
         left = now_left

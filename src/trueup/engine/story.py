@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from trueup.engine.clocks import SKEW
+from trueup.engine.expecting import compares as newest_compares
 from trueup.engine.health import COMPARED, Seen, conditions_of
 from trueup.engine.records import Records
 from trueup.engine.report import Status, Story
 from trueup.engine.schedules import schedules_of
 from trueup.engine.systems import systems_of
 from trueup.engine.windows import windows_of
-from trueup.model.case import CaseFilter
+from trueup.model.case import DEFECT, CaseFilter
 from trueup.model.drift import Drift
 from trueup.model.record import key_parts, key_text
-from trueup.model.run import CHANGED, DONE, REPORT, Run
+from trueup.model.run import CHANGED, DONE, Run
 from trueup.model.schedule import COMPARE, SWEEP
 from trueup.ports import Archive, Budgets, Ledger
 
@@ -53,7 +54,7 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         word, command = "overdue", "trueup serve"
     elif counts.get("pending"):
         word, command = f"{counts['pending']:,} pending", f"trueup run {name}"
-    compares = _compares(archive, name)
+    compares = newest_compares(archive, name, COMPARED)
     pulse = archive.pulses([name])[name]
     found = Status(
         pair=name,
@@ -77,14 +78,10 @@ def status(records: Records, ledger: Ledger, archive: Archive, budgets: Budgets)
         drifts=_drifts(compares),
         successes=_successes(records, archive, runs),
     )
-    seen = Seen(runs, compares, cases, pulse, archive.presences())
+    # Asked only where it says something.
+    streaks = archive.streaks(name) if any(case.key.startswith(DEFECT) for case in cases) else ()
+    seen = Seen(runs, compares, cases, pulse, archive.presences(), streaks)
     return replace(found, conditions=conditions_of(records.pair, found, seen))
-
-
-def _compares(archive: Archive, pair: str) -> list[Run]:
-    """The newest runs that compared everything, as far as they say how much that was."""
-    runs = archive.runs(pair, limit=COMPARED, what=("run", COMPARE, "adopt", REPORT))
-    return [run for run in runs if run.ended == DONE and "left" in run.counts and not run.counts.get("windows")]
 
 
 def _held(compares: Sequence[Run]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from trueup.engine.journal import run_ended
 from trueup.engine.report import Report
 from trueup.engine.run import Reconciliation
 from trueup.errors import RunStopped, RunUnderWay, TrueupError
@@ -28,7 +29,7 @@ _BOUNDS: Final = (*map(str, m.BUCKETS), m.BEYOND)
 
 def observed(observer: Observer, run: Reconciliation) -> Report:
     """Performs a run, and tells how it ended. Raises what it raises."""
-    outcome = "failed"
+    outcome, began_us = "failed", run.clock.elapsed_us()
     try:
         report = run.perform()
         outcome = "done"
@@ -39,6 +40,7 @@ def observed(observer: Observer, run: Reconciliation) -> Report:
         outcome = "stopped"
         raise
     finally:
+        run_ended(run.report, outcome, run.clock.elapsed_us() - began_us)
         observer.ran(run.pair.name, run.report.what, outcome, run.report.seconds)
     return report
 

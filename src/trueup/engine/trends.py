@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from trueup.engine import journal
+from trueup.engine.hidden import shown_key
 from trueup.engine.report import Report
 from trueup.model.case import DEFECT, HELD, UNLIKE, Case, CaseFilter
 from trueup.model.drift import Drift
 from trueup.model.moment import moment_text
 from trueup.model.plan import ItemState, PlanItem
-from trueup.model.record import key_parts, key_text
+from trueup.model.record import key_parts
 from trueup.model.redaction import REDACTED
 from trueup.model.run import CHANGED, REPORT, Run
 from trueup.model.trend import EVERY, EXAMPLES_MAX, RECORD, Bucket, RunDrift, Streak, Tally, streaks
@@ -78,7 +80,7 @@ def tally(pair: Pair, plan: Iterable[PlanItem], asked: set[str]) -> tuple[Tally,
             if len(shown := examples.setdefault(place, [])) < EXAMPLES_MAX:
                 shown.append(item.key)
     return tuple(
-        Tally(*place, records[place], waiting[place], tuple(_shown(pair, key) for key in examples.get(place, ())))
+        Tally(*place, records[place], waiting[place], tuple(shown_key(pair, key) for key in examples.get(place, ())))
         for place in sorted({*records, *waiting})
     )
 
@@ -94,26 +96,18 @@ def _waits(item: PlanItem, asked: set[str]) -> bool:
     return item.state is ItemState.ASKED and (UNLIKE if item.drift is Drift.UNLIKE else item.key) in asked
 
 
-def _shown(pair: Pair, key: str) -> str:
-    """A key text without the parts that the pair redacts."""
-    if not {*pair.redact}.intersection(pair.key):
-        return key
-    named = zip(pair.key, key_parts(key), strict=True)
-    return key_text(REDACTED if name in pair.redact else part for name, part in named)
-
-
 def _ask(pair: Pair, archive: Archive, run: Run, drift: RunDrift, asked: set[str]) -> None:
     rule = pair.defects
     now = [each for each in drift.streaks if rule.asks(each) or (rule.names(each) and case_key(each) in asked)]
     # A streak that did not grow with this run says nothing new.
     cases = [_case(pair, run, each) for each in now if each.run == run.number]
     if cases:
-        archive.open_cases(cases)
+        journal.open_cases(pair, archive, cases)
     if drift.whole:
         found = {case_key(each) for each in drift.tallies}
         gone = [key for key in asked if key.startswith(DEFECT) and key not in found]
         if gone:
-            archive.close_cases(pair.name, sorted(gone), f"run {run.number} found none of it")
+            journal.close_cases(pair, archive, sorted(gone), f"run {run.number} found none of it")
 
 
 def _case(pair: Pair, run: Run, streak: Streak) -> Case:
@@ -133,10 +127,14 @@ def said(streak: Streak) -> str:
     keys = [key_parts(key) for key in streak.examples]
     shown = [", ".join(str(part) for part in parts) for parts in keys if any(part != REDACTED for part in parts)]
     examples = f", such as {'; '.join(shown)}" if shown else ""
+    return f"{recurring(streak)}{examples}. {_LOOK[streak.cause]}"
+
+
+def recurring(streak: Streak) -> str:
+    """What drifts run after run, without keys and without a full stop."""
     return (
         f"{streak.field} is {streak.cause} in {streak.runs:,} runs running, since {moment_text(streak.since_us)}: "
-        f"{streak.records:,} of {streak.compared:,} records ({streak.share:.2%}) in the last{examples}. "
-        f"{_LOOK[streak.cause]}"
+        f"{streak.records:,} of {streak.compared:,} records ({streak.share:.2%}) in the last"
     )
 
 

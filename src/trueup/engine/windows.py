@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from trueup.engine import journal
 from trueup.engine.confirm import confirm
 from trueup.engine.records import Records
 from trueup.engine.report import WindowStatus
@@ -198,11 +199,13 @@ class Windowing:
         """Asks a person about what changed under a seal, seals what is final, and breaks the seal of what is not."""
         names = {(from_us, to_us): name for from_us, to_us, name in chosen.windows}
         changed = {(from_us, to_us): said for from_us, to_us, said in chosen.changed}
-        self._archive.open_cases(
+        journal.open_cases(
+            self.pair,
+            self._archive,
             [
                 Case(self.pair.name, f"{REOPENED}{names[place]}", "reopened", now_us, run=run, cause=said)
                 for place, said in changed.items()
-            ]
+            ],
         )
         final = {(piece.from_us, piece.to_us): piece for piece in runs.pieces(run) if piece.counts.get(FINAL)}
         known = {(seal.from_us, seal.to_us): seal for seal in self._archive.seals(self.pair.name)}

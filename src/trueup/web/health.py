@@ -72,15 +72,15 @@ class Health:
     def _ready(self) -> _Answer:
         try:
             self._project.archive.presences()
-        except TrueupError as error:
-            return UNAVAILABLE, {"status": "not ready", "cause": error.message, "hint": error.hint}
+        except Exception as error:  # a bug in here is no answer of the store either
+            return self._without_store(error)
         return 200, {"status": "ready"}
 
     def _healthy(self) -> _Answer:
         try:
             found = self._project.conditions()
-        except TrueupError as error:
-            return UNAVAILABLE, {"status": "not ready", "cause": error.message, "hint": error.hint}
+        except Exception as error:  # as above
+            return self._without_store(error)
         critical = any(each.severity is Severity.CRITICAL for each in found)
         runbook = self._project.alert_plan.runbook
         document = {
@@ -88,3 +88,10 @@ class Health:
             "conditions": [condition_json(each, runbook) for each in found],
         }
         return UNAVAILABLE if critical else 200, document
+
+    def _without_store(self, error: Exception) -> _Answer:
+        """Not ready: what is wrong with the store, and nothing else is known."""
+        condition = condition_json(self._project.condition_of_state(error), self._project.alert_plan.runbook)
+        hint = error.hint if isinstance(error, TrueupError) else None
+        document = {"status": "not ready", "ready": False, "cause": condition["cause"], "hint": hint}
+        return UNAVAILABLE, {**document, "command": condition["command"], "conditions": [condition]}

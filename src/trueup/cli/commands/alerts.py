@@ -41,7 +41,7 @@ def show_all(context: typer.Context, json: Json = False) -> int:
     with opened(context) as project:
         found, now_us = project.conditions(), project.ledger.now_us()
         names = list(project.alert_plan.targets)
-        tellings = list(project.archive.tellings(names).values()) if names else []
+        tellings = list(project.archive.targets.known(names).values()) if names else []
         pulses = list(project.archive.pulses(list(project.pairs)).values())
         runbook = project.alert_plan.runbook
     if json:

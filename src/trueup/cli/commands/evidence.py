@@ -182,7 +182,7 @@ def anchor(context: typer.Context, to: To = None, json: Json = False) -> int:
             anchoring.send()
         elif to is not None:
             AnchorFile(to).give(head, now_us)
-        found = list(project.archive.anchored(names).values())
+        found = list(project.archive.places.known(names).values())
     if json:
         print_json(evidence_text.given_json(found, head))
     elif names:

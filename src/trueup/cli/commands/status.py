@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from trueup.cli.commands._project import Client, Json, Pairs, chosen, opened
+from trueup.errors import StateError
 
 All = Annotated[bool, typer.Option("--all", help="A line for each client, not one for all of them.")]
 Trend = Annotated[bool, typer.Option("--trend", help="Show how much drifted over time, by cause and field.")]
@@ -29,7 +32,7 @@ def status(
     from trueup.cli import clients_text, conditions_text, letters_text, presence_text, trend_text  # noqa: PLC0415
     from trueup.cli.terminal import print_json  # noqa: PLC0415
 
-    with opened(context) as project:
+    with opened(context) as project, _with_next_command():
         bound = chosen(project, pairs, client)
         found = [pair.status() for pair in bound]
         trends = [pair.trend() for pair in bound] if trend else []
@@ -54,3 +57,12 @@ def status(
         conditions_text.show_beside(beside, found[0].now_us)
         letters_text.mention(letters)
     return max(each.exit_code for each in found)
+
+
+@contextmanager
+def _with_next_command() -> Iterator[None]:
+    """Where the state store can't be used, nothing can be shown but what to type next."""
+    try:
+        yield
+    except StateError as error:
+        raise StateError(error.message, hint=f"{error.hint or ''} Next: trueup doctor".strip()) from error

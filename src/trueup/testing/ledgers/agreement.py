@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trueup.model.change import DELETE, Change, Origin
-from trueup.model.row import Baseline, Claim
+from trueup.model.row import Baseline, Claim, Seen
 from trueup.ports import Ledger
 from trueup.stores.memory import MemoryLedger
 from trueup.testing.clock import ManualClock
@@ -18,6 +18,13 @@ from trueup.testing.ledgers.driving import Driven, Make, ending
 PAIRS = ("orders", "refunds")
 KEYS = ('["1"]', '["2"]', '["3"]')
 NAMES = [f"{pair} {key}" for pair in PAIRS for key in KEYS]
+# As records may be seen: at both sides, at one, at none.
+SEEN: list[Seen] = [
+    (key, action, digest, replica)
+    for key in KEYS
+    for action, digest in ((None, None), ("upsert", "a"), ("upsert", "b"), ("dropped", "a"))
+    for replica in (None, "a", "b")
+]
 SECOND_US = 1_000_000
 EXAMPLES = 200
 
@@ -146,6 +153,8 @@ class _Driven:
                 self.ledger.rows(pair, KEYS),
                 {where: list(self.ledger.scan(pair, where)) for where in ("all", "pending", "parked")},
                 self.ledger.counts(pair),
+                self.ledger.busy(pair),
+                sorted(self.ledger.unlike(pair, SEEN)),
                 self.ledger.next_due_us([pair]),
                 self.ledger.settled(pair),
                 [self.ledger.history(pair, key) for key in KEYS],

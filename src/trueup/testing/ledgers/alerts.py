@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from trueup.model.alert import delivered, undelivered
+from trueup.model import alert as rules
+from trueup.model.alert import News, Telling, delivered
 from trueup.model.condition import Condition, Severity
+from trueup.model.handover import failed
 from trueup.model.pulse import Pulse
 from trueup.ports import Archive
 from trueup.testing.clock import ManualClock
@@ -14,68 +16,74 @@ PAUSED = Condition("paused", "erp", Severity.WARNING, "held", "trueup resume erp
 NEWS = ((OVERDUE,), ())
 
 
+def claim(archive: Archive, owner: str, some: News, seen: Telling | None = None) -> Telling | None:
+    """The target `a` as this one claims it, who saw it like this; by default as it is."""
+    seen = seen or archive.targets.known(["a"])["a"]
+    return archive.targets.claim(seen, lambda stored, at_us: rules.claim(stored, some, owner, at_us, LEASE_US))
+
+
 class AlertContract:
     """What becomes of messages. A subclass brings `archive` and its `clock`."""
 
     def test_a_target_that_was_told_nothing_knows_nothing(self, archive: Archive) -> None:
-        found = archive.tellings(["a", "b"])
+        found = archive.targets.known(["a", "b"])
         assert set(found) == {"a", "b"}
-        assert (found["a"].known, found["a"].outgoing, found["a"].told_us) == ({}, None, None)
+        assert (found["a"].known, found["a"].outgoing, found["a"].arrived_us) == ({}, None, None)
 
     def test_a_message_is_kept_before_it_is_sent(self, archive: Archive, clock: ManualClock) -> None:
-        taken = archive.claim_telling(archive.tellings(["a"])["a"], NEWS, "me", LEASE_US)
+        taken = claim(archive, "me", NEWS)
         assert taken is not None
         assert taken.outgoing is not None
         assert (taken.outgoing.began, taken.outgoing.at_us) == ((OVERDUE,), clock.now_us())
-        assert archive.tellings(["a"])["a"] == taken
+        assert archive.targets.known(["a"])["a"] == taken
 
     def test_what_arrived_is_known(self, archive: Archive, clock: ManualClock) -> None:
-        taken = archive.claim_telling(archive.tellings(["a"])["a"], ((OVERDUE, PAUSED), ()), "me", LEASE_US)
+        taken = claim(archive, "me", ((OVERDUE, PAUSED), ()))
         assert taken is not None
-        assert archive.end_telling(delivered(taken, clock.now_us()))
-        found = archive.tellings(["a"])["a"]
+        assert archive.targets.end(delivered(taken, clock.now_us()))
+        found = archive.targets.known(["a"])["a"]
         assert (found.known, found.outgoing) == ({OVERDUE.ident: OVERDUE, PAUSED.ident: PAUSED}, None)
-        assert (found.told_us, found.owner) == (clock.now_us(), "")
+        assert (found.arrived_us, found.owner) == (clock.now_us(), "")
 
     def test_a_recovery_is_forgotten_once_told(self, archive: Archive, clock: ManualClock) -> None:
         for some in (NEWS, ((), (OVERDUE,))):
-            taken = archive.claim_telling(archive.tellings(["a"])["a"], some, "me", LEASE_US)
+            taken = claim(archive, "me", some)
             assert taken is not None
-            assert archive.end_telling(delivered(taken, clock.now_us()))
-        assert archive.tellings(["a"])["a"].known == {}
+            assert archive.targets.end(delivered(taken, clock.now_us()))
+        assert archive.targets.known(["a"])["a"].known == {}
 
     def test_one_of_two_that_saw_the_same_tells(self, archive: Archive) -> None:
-        seen = archive.tellings(["a"])["a"]
-        assert archive.claim_telling(seen, NEWS, "first", LEASE_US) is not None
-        assert archive.claim_telling(seen, NEWS, "second", LEASE_US) is None
+        seen = archive.targets.known(["a"])["a"]
+        assert claim(archive, "first", NEWS, seen) is not None
+        assert claim(archive, "second", NEWS, seen) is None
         # Not even by a fresh look, while the first one is at it.
-        assert archive.claim_telling(archive.tellings(["a"])["a"], NEWS, "second", LEASE_US) is None
+        assert claim(archive, "second", NEWS) is None
 
     def test_what_a_dead_sender_left_is_sent_by_another(self, archive: Archive, clock: ManualClock) -> None:
-        first = archive.claim_telling(archive.tellings(["a"])["a"], NEWS, "first", LEASE_US)
+        first = claim(archive, "first", NEWS)
         assert first is not None
         clock.advance(LEASE_US / 1e6)
-        second = archive.claim_telling(archive.tellings(["a"])["a"], ((), ()), "second", LEASE_US)
+        second = claim(archive, "second", ((), ()))
         assert second is not None
         assert second.outgoing == first.outgoing
         assert second.fence > first.fence
-        assert not archive.end_telling(delivered(first, clock.now_us()))
-        assert archive.tellings(["a"])["a"] == second
-        assert archive.end_telling(delivered(second, clock.now_us()))
+        assert not archive.targets.end(delivered(first, clock.now_us()))
+        assert archive.targets.known(["a"])["a"] == second
+        assert archive.targets.end(delivered(second, clock.now_us()))
 
     def test_a_failure_is_counted_and_waits(self, archive: Archive, clock: ManualClock) -> None:
-        taken = archive.claim_telling(archive.tellings(["a"])["a"], NEWS, "me", LEASE_US)
+        taken = claim(archive, "me", NEWS)
         assert taken is not None
-        assert archive.end_telling(undelivered(taken, "no answer \0", clock.now_us(), 1.0))
-        found = archive.tellings(["a"])["a"]
+        assert archive.targets.end(failed(taken, "no answer \0", clock.now_us(), 1.0))
+        found = archive.targets.known(["a"])["a"]
         assert (found.tries, found.failed, found.outgoing) == (1, 1, taken.outgoing)
-        assert archive.claim_telling(found, NEWS, "me", LEASE_US) is None
-        clock.advance((found.ready_us - clock.now_us()) / 1e6)
-        assert archive.claim_telling(found, NEWS, "me", LEASE_US) is not None
+        assert found.ready_us > clock.now_us()
+        # A person need not wait.
+        assert claim(archive, "me", NEWS, found) is not None
 
     def test_targets_are_told_apart(self, archive: Archive) -> None:
-        assert archive.claim_telling(archive.tellings(["a"])["a"], NEWS, "me", LEASE_US) is not None
-        assert archive.tellings(["b"])["b"].outgoing is None
+        assert claim(archive, "me", NEWS) is not None
+        assert archive.targets.known(["b"])["b"].outgoing is None
 
     # ── pulses ───────────────────────────────────────────────────────────────────────────────────────
 

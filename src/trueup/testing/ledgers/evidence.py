@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from trueup.model import anchor as rules
+from trueup.model.anchor import Anchored
 from trueup.model.case import Case
 from trueup.model.decision import Choice, Decision, DecisionState
 from trueup.model.evidence import CUT, DECISION, RUN, Fact, Head, cut_in, verify
+from trueup.model.handover import claim, failed
 from trueup.model.run import Run
 from trueup.ports import Archive
 from trueup.testing.clock import ManualClock
@@ -22,6 +24,12 @@ BODY = '{"note":"Zo\\u00eb \\u0000"}'
 def fact(about: str, pair: str = "orders", body: str = BODY) -> Fact:
     """A fact about a run."""
     return Fact(RUN, pair, about, body)
+
+
+def taken_by(archive: Archive, owner: str, seen: Anchored | None = None) -> Anchored | None:
+    """The place `vault` as this one claims it, who saw it like this; by default as it is."""
+    seen = seen or archive.places.known(["vault"])["vault"]
+    return archive.places.claim(seen, lambda stored, at_us: claim(stored, owner, at_us, LEASE_US))
 
 
 class EvidenceContract:
@@ -163,37 +171,37 @@ class EvidenceContract:
 
     def test_a_place_is_claimed_once_and_keeps_what_it_was_given(self, archive: Archive, clock: ManualClock) -> None:
         head = archive.put_on_record(fact("1")).head
-        seen = archive.anchored(["vault", "desk"])["vault"]
+        seen = archive.places.known(["vault", "desk"])["vault"]
         assert (seen.head, rules.due(seen, head, clock.now_us())) == (Head(), True)
-        claimed = archive.claim_place(seen, "a", LEASE_US)
+        claimed = taken_by(archive, "a", seen)
         assert claimed is not None
-        assert archive.claim_place(seen, "b", LEASE_US) is None
-        assert archive.claim_place(archive.anchored(["vault"])["vault"], "b", LEASE_US) is None
+        assert taken_by(archive, "b", seen) is None
+        assert taken_by(archive, "b") is None
         ended = rules.arrived(claimed, head, clock.now_us())
-        assert archive.end_claim(ended)
-        assert archive.end_claim(ended)
-        assert archive.anchored(["vault"]) == {"vault": ended}
+        assert archive.places.end(ended)
+        assert archive.places.end(ended)
+        assert archive.places.known(["vault"]) == {"vault": ended}
         assert not rules.due(ended, head, clock.now_us())
 
     def test_whoever_stood_still_with_a_place_is_replaced(self, archive: Archive, clock: ManualClock) -> None:
         head = archive.put_on_record(fact("1")).head
-        late = archive.claim_place(archive.anchored(["vault"])["vault"], "a", LEASE_US)
+        late = taken_by(archive, "a")
         clock.advance(LEASE_US / 1e6)
-        taken = archive.claim_place(archive.anchored(["vault"])["vault"], "b", LEASE_US)
+        taken = taken_by(archive, "b")
         assert late is not None
         assert taken is not None
-        assert not archive.end_claim(rules.arrived(late, head, clock.now_us()))
-        failed = rules.failed(taken, "no answer", clock.now_us(), 1.0)
-        assert archive.end_claim(failed)
-        known = archive.anchored(["vault"])["vault"]
+        assert not archive.places.end(rules.arrived(late, head, clock.now_us()))
+        refused = failed(taken, "no answer", clock.now_us(), 1.0)
+        assert archive.places.end(refused)
+        known = archive.places.known(["vault"])["vault"]
         assert (known.tries, known.failed, known.head) == (1, 1, Head())
         assert not rules.due(known, head, clock.now_us())
         clock.advance(10)
         assert rules.due(known, head, clock.now_us())
 
     def test_of_many_that_claim_a_place_one_has_it(self, archive: Archive) -> None:
-        seen, taken = archive.anchored(["vault"])["vault"], []
-        together(WORKERS, lambda worker: taken.append(archive.claim_place(seen, str(worker), LEASE_US)))
+        seen, taken = archive.places.known(["vault"])["vault"], []
+        together(WORKERS, lambda worker: taken.append(taken_by(archive, str(worker), seen)))
         assert sum(each is not None for each in taken) == 1
 
     def test_the_key_of_hashes_is_made_once(self, archive: Archive) -> None:

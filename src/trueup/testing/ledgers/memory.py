@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trueup.model.change import Outcome
-from trueup.model.row import NEVER_US, Baseline, Done, State
+from trueup.model.row import NEVER_US, Baseline, Seen, State
 from trueup.testing.ledgers.driving import KEY, MINUTE_US, PAIR, Driven, Driver
 
 
@@ -109,18 +109,51 @@ class MemoryContract(Driven):
         on.row().done_digest = "changed by the caller"
         assert on.row().done_digest == "a"
 
-    def test_what_is_done_is_what_rows_say_of_it(self, on: Driver) -> None:
-        on.done(1)
-        on.done(2, key='["2"]')
+    def test_what_is_as_it_was_left_is_not_told(self, on: Driver) -> None:
+        on.ledger.baseline(PAIR, [Baseline(KEY, 0, "a", "r", version=1), Baseline('["2"]', 0, "b", "b", version=1)])
         on.offer(3, key='["2"]')
-        on.offer(1, key='["wanted"]')
+        left: list[Seen] = [
+            (KEY, "upsert", "a", "r"),
+            ('["2"]', "upsert", "b", None),
+            ('["2"]', None, None, "b"),
+            (KEY, None, None, None),
+        ]
+        assert on.ledger.unlike(PAIR, left) == []
+        assert on.ledger.unlike(PAIR, []) == []
+
+    @pytest.mark.parametrize(
+        "seen",
+        [("drop", "a", "r"), ("upsert", "x", "r"), ("upsert", "a", "x"), ("upsert", "a", ""), ("upsert", "x", None),
+         ("upsert\n", "a", None), (None, None, "a"), ("drop", "a", None)],
+    )  # fmt: skip
+    def test_what_is_unlike_what_was_left_is_told(
+        self, on: Driver, seen: tuple[str | None, str | None, str | None]
+    ) -> None:
+        on.ledger.baseline(PAIR, [Baseline(KEY, 0, "a", "r", version=1)])
+        assert on.ledger.unlike(PAIR, [(KEY, "upsert", "a", "r"), (KEY, *seen)]) == [KEY]
+
+    def test_what_the_ledger_knows_nothing_of_is_told(self, on: Driver) -> None:
+        on.offer(1, "a", key='["wanted"]')
         on.ledger.baseline(PAIR, [Baseline('["gone"]', 0, None, None, action="delete", verified_for_us=1)])
-        keys = [KEY, '["2"]', '["wanted"]', '["gone"]', '["never seen"]', KEY]
-        found = on.ledger.done(PAIR, keys)
-        assert found == {key: Done.of(row) for key, row in on.ledger.rows(PAIR, keys).items()}
-        assert [found[key].digest for key in keys[:4]] == ["a", "a", None, None]
-        assert found['["gone"]'].unordered
-        assert (len(found), on.ledger.done(PAIR, []), on.ledger.done("another", keys)) == (4, {}, {})
+        keys = ['["wanted"]', '["gone"]', '["never seen"]', '["\\"ä\\n\U0001f600"]']
+        for values in (("upsert", "a", None), (None, None, "a")):
+            assert sorted(on.ledger.unlike(PAIR, [(key, *values) for key in keys])) == sorted(keys)
+        assert on.ledger.unlike("another", [('["gone"]', None, None, None)]) == ['["gone"]']
+
+    def test_an_order_that_is_not_known_leaves_nothing_sure_of_the_authority(self, on: Driver) -> None:
+        on.done(5)
+        on.ledger.baseline(PAIR, [Baseline(KEY, on.row().revision, "c", "c", version=3)])
+        assert on.row().unordered
+        assert on.ledger.unlike(PAIR, [(KEY, "upsert", "c", None)]) == [KEY]
+        assert on.ledger.unlike(PAIR, [(KEY, None, None, "c")]) == []
+
+    def test_of_many_records_those_that_moved_are_told(self, on: Driver) -> None:
+        items = [Baseline(f'["{n}"]', 0, f"a{n}", f"r{n}", version=1) for n in range(3_000)]
+        on.ledger.baseline(PAIR, items)
+        told: list[Seen] = [
+            (item.key, "upsert", item.digest, f"r{n if n % 100 else 0}") for n, item in enumerate(items)
+        ]
+        assert sorted(on.ledger.unlike(PAIR, told)) == sorted(items[n].key for n in range(100, 3_000, 100))
 
     def test_counts_by_state(self, on: Driver) -> None:
         for n in range(3):
@@ -134,9 +167,12 @@ class MemoryContract(Driven):
         on.claim(keys=['["leased"]'])
         expected = {"idle": 3, "pending": 2, "parked": 1, "leased": 1, "oldest_due_us": due_us}
         assert on.ledger.counts(PAIR) == expected
+        del expected["idle"]
+        assert on.ledger.busy(PAIR) == expected
 
     def test_counts_of_nothing(self, on: Driver) -> None:
         assert on.ledger.counts("none") == {"idle": 0, "pending": 0, "parked": 0, "leased": 0}
+        assert on.ledger.busy("none") == {"pending": 0, "parked": 0, "leased": 0}
 
     def test_scan_by_state(self, on: Driver) -> None:
         on.done(1, key='["done"]')

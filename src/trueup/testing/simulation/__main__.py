@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,8 @@ def main() -> int:
     parser.add_argument("--search", type=int, metavar="DEVIATIONS", help="searches small scopes instead of seeds")
     parser.add_argument("--schedules", type=int, default=2_500, help="at most so many of each scope")
     asked = parser.parse_args()
+    # Trouble is what it makes: what trueup says of it is not what is looked for.
+    logging.getLogger("trueup").setLevel(logging.CRITICAL)
     kinds = KINDS if asked.kind is None else (asked.kind,)
     if asked.search is not None:
         return _search(kinds, asked.search, asked.schedules)

@@ -24,7 +24,8 @@ ONLY: Final = 1
 KEY: Final = key_text([str(ONLY)])
 # Calls that no other host can notice, or whose place among the others makes no difference.
 INSTANT: Final = frozenset(
-    {"ledger.now", "ledger.due", "ledger.settled", "ledger.counts", "budgets.succeeded", "budgets.probe",
+    {"ledger.now", "ledger.due", "ledger.settled", "ledger.counts", "ledger.busy", "budgets.succeeded",
+     "budgets.probe",
      "archive.count_cases",
      "archive.begin_run", "archive.keep_run", "archive.save_run", "archive.close_run", "archive.cursor",
      "archive.cut", "archive.claim_piece", "archive.keep_piece", "archive.finish_piece", "archive.pieces",

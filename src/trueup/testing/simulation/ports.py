@@ -9,7 +9,7 @@ from trueup.errors import StateError, TrueupError
 from trueup.model.case import Case
 from trueup.model.change import Change, Outcome
 from trueup.model.health import Health
-from trueup.model.row import Baseline, Claim, Done, Finish, Row
+from trueup.model.row import Baseline, Claim, Finish, Row, Seen
 from trueup.testing.simulation.scheduler import Host, Killed
 
 if TYPE_CHECKING:
@@ -191,9 +191,9 @@ class LedgerPort:
         """See the port."""
         return self._wire.call("ledger.rows", lambda: self._world.ledger.rows(pair, keys))
 
-    def done(self, pair: str, keys: Sequence[str]) -> dict[str, Done]:
+    def unlike(self, pair: str, seen: Sequence[Seen]) -> list[str]:
         """See the port."""
-        return self._wire.call("ledger.done", lambda: self._world.ledger.done(pair, keys))
+        return self._wire.call("ledger.unlike", lambda: self._world.ledger.unlike(pair, seen))
 
     def scan(self, pair: str, where: str = "all") -> Iterator[list[Row]]:
         """See the port."""
@@ -223,6 +223,10 @@ class LedgerPort:
     def counts(self, pair: str) -> dict[str, int]:
         """See the port."""
         return self._wire.call("ledger.counts", lambda: self._world.ledger.counts(pair))
+
+    def busy(self, pair: str) -> dict[str, int]:
+        """See the port."""
+        return self._wire.call("ledger.busy", lambda: self._world.ledger.busy(pair))
 
     def settled(self, pair: str) -> bool:
         """See the port."""
@@ -297,11 +301,11 @@ class BudgetsPort(StorePort):
 class ArchivePort(StorePort):
     """Runs, cursors and cases as one host reaches them."""
 
-    def open_cases(self, cases: Sequence[Case]) -> int:
+    def open_cases(self, cases: Sequence[Case]) -> dict[str, int]:
         """See the port."""
 
-        def effect() -> int:
+        def effect() -> dict[str, int]:
             self._wire.world.promises.asked(cases)
             return self._wire.world.archive.open_cases(cases)
 
-        return self._wire.call("archive.open_cases", effect) if cases else 0
+        return self._wire.call("archive.open_cases", effect) if cases else {}
