@@ -1,12 +1,13 @@
-"""Keys and digests of one side's records: all that a comparison with what the ledger knows has to see."""
+"""Keys, actions and digests of one side's records: all that a comparison with what the ledger knows has to see."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from trueup.compare.judge import judged
+from trueup.model.change import UPSERT
 from trueup.model.columns import digests, key_texts, text_array, texts
 from trueup.model.record import Field, Projection
 from trueup.ports import DigestingSide, Scope, Side
@@ -16,46 +17,62 @@ if TYPE_CHECKING:
 
 # Where only a read can tell a digest: no record has this one, so that whoever asks for it is told to look.
 UNKNOWN: Final = ""
-# Keys, digests, and the texts of one more column where that was asked for.
-Glances: TypeAlias = Generator[tuple[list[str], list[str], list[str | None]], None, None]
 
 
-def glanced(side: Side, asked: Projection, since: int, beside: Sequence[Field]) -> Glances:
-    """What a side has of these versions, a batch at a time. beside: at most one column of `asked`.
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Some records, as columns: to make an object of each would take longer than all the rest."""
+
+    keys: list[str]
+    actions: list[str]
+    digests: list[str]
+
+
+Glances: TypeAlias = Generator[Glance, None, None]
+
+
+def glanced(side: Side, asked: Projection, since: int, acting: str | None = None) -> Glances:
+    """What a side has of these versions, a batch at a time. acting: the field that tells the action.
 
     Taken in the system where it can do that, which then begins at once and may show a few older records; else here,
     from a scan. A digest is UNKNOWN where the system can't tell it.
     """
-    told = _as_texts(asked, beside)
+    tells = next((field for field in asked.columns if field.name == acting), None)
+    told = _as_texts(asked, tells)
     found = side.digests(told, since) if isinstance(side, DigestingSide) else None
     if found is None:
-        return _scanned(side.scan(asked, Scope(since=since)), asked, beside)
-    return _taken(found, told.key)
+        return _scanned(side.scan(asked, Scope(since=since)), asked, tells)
+    return _taken(found, told)
 
 
-def _as_texts(asked: Projection, beside: Sequence[Field]) -> Projection:
+def _as_texts(asked: Projection, tells: Field | None) -> Projection:
     """The same, with canonical texts of what stands beside the digests."""
-    key, extra = ([replace(field, native=False) for field in fields] for fields in (asked.key, beside))
-    return replace(asked, key=tuple(key), extra=tuple(extra))
+    extra = () if tells is None else (replace(tells, native=False),)
+    return replace(asked, key=tuple(replace(field, native=False) for field in asked.key), extra=extra)
 
 
-def _taken(batches: Iterator[pa.RecordBatch], key: Sequence[Field]) -> Glances:
+def _taken(batches: Iterator[pa.RecordBatch], told: Projection) -> Glances:
+    parts = len(told.key)
     try:
         for batch in batches:
-            *columns, found = batch.columns
-            keys = key_texts(columns[: len(key)], key)
-            told = columns[len(key) :]
-            yield keys, [each or UNKNOWN for each in found.to_pylist()], told[0].to_pylist() if told else []
+            keys = key_texts(batch.columns[:parts], told.key)
+            actions = _actions(batch.column(parts).to_pylist() if told.extra else [None] * len(keys))
+            yield Glance(keys, actions, [each or UNKNOWN for each in batch.column(-1).to_pylist()])
     finally:
         if isinstance(batches, Generator):
             batches.close()
 
 
-def _scanned(batches: Iterator[pa.RecordBatch], asked: Projection, beside: Sequence[Field]) -> Glances:
-    at = [asked.columns.index(field) for field in beside]
+def _scanned(batches: Iterator[pa.RecordBatch], asked: Projection, tells: Field | None) -> Glances:
     for batch in batches:
-        told = texts(batch.column(at[0]), beside[0]) if at else []
-        yield *keys_and_digests(batch, asked), told
+        keys, found = keys_and_digests(batch, asked)
+        at = None if tells is None else asked.columns.index(tells)
+        told = [None] * len(keys) if at is None else texts(batch.column(at), asked.columns[at])
+        yield Glance(keys, _actions(told), found)
+
+
+def _actions(told: list[str | None]) -> list[str]:
+    return [each or UPSERT for each in told]
 
 
 def keys_and_digests(batch: pa.RecordBatch, asked: Projection) -> tuple[list[str], list[str]]:

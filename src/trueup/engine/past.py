@@ -92,15 +92,19 @@ def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int,
         if past.right is not None:
             right = reading.enter_context(closing(records.glance_replica(past.right - pair.overlap_us)))
         for seen in left:
+            told = zip(seen.actions, seen.digests, strict=True)
             if right is None or len(waiting) >= _WAITING_MAX:
-                yield len(seen), 0, ledger.unlike(pair.name, [(*each, None) for each in seen])
+                alone = [(key, *each, None) for key, each in zip(seen.keys, told, strict=True)]
+                yield len(alone), 0, ledger.unlike(pair.name, alone)
                 continue
-            told = [(key, (action, digest)) for key, action, digest in seen]
             # A key that is there twice may differ from itself.
-            yield len(seen), 0, [key for key, each in told if waiting.setdefault(key, each) != each]
-        for found in right or ():
-            both = [(key, *waiting.pop(key, _UNSEEN), digest) for key, digest in found]
-            yield 0, len(found), ledger.unlike(pair.name, both)
+            twice = [key for key, each in zip(seen.keys, told, strict=True) if waiting.setdefault(key, each) != each]
+            yield len(seen.keys), 0, twice
+        for seen in right or ():
+            both = [
+                (key, *waiting.pop(key, _UNSEEN), digest) for key, digest in zip(seen.keys, seen.digests, strict=True)
+            ]
+            yield 0, len(both), ledger.unlike(pair.name, both)
     rest = [(key, *told, None) for key, told in waiting.items()]
     for at in range(0, len(rest), _LOOKED_UP):
         yield 0, 0, ledger.unlike(pair.name, rest[at : at + _LOOKED_UP])

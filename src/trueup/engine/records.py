@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +11,7 @@ from trueup.compare.plan import Plan, plan
 from trueup.engine.glance import Glances, glanced, keys_and_digests
 from trueup.errors import ConfigError, SchemaError
 from trueup.model.canonical import canonical_text
-from trueup.model.change import DELETE, UPSERT, Change, Origin
+from trueup.model.change import DELETE, Change, Origin
 from trueup.model.columns import texts
 from trueup.model.kinds import INTEGER, Column, Kind
 from trueup.model.record import EXACT, Field, Found, Payload, Projection, key_text, version_of
@@ -209,19 +208,14 @@ class Records:
                 states.append(self._present(key_text(row[:width]), dict(zip(names, row, strict=True)), version))
             yield states
 
-    def glance_authority(self, since: int) -> Generator[list[tuple[str, str, str]], None, None]:
-        """Key, action and digest of the authority's records of these versions: all that most states tell.
+    def glance_authority(self, since: int) -> Glances:
+        """The authority's records of these versions, as much as most comparisons ask: see `glanced`."""
+        return glanced(self.pair.authority, self.plan.left, since, self.pair.action_field)
 
-        Reading may begin at once, and in the system.
-        """
-        asked = self.plan.left
-        acting = [field for field in asked.columns if field.name == self.pair.action_field][:1]
-        return _seen(glanced(self.pair.authority, asked, since, acting))
-
-    def glance_replica(self, since: int) -> Generator[list[tuple[str, str]], None, None]:
-        """Key and digest of the replica's records of these versions. Reading may begin at once, and in the system."""
+    def glance_replica(self, since: int) -> Glances:
+        """The replica's records of these versions, by its own clock; without their actions."""
         assert self.pair.replica is not None
-        return _pairs(glanced(self.pair.replica, self.replica, since, []))
+        return glanced(self.pair.replica, self.replica, since)
 
     def scan_replica(self, scope: Scope = EVERYTHING) -> Iterator[dict[str, str]]:
         """Digests of the replica's records in scope by key, a batch at a time."""
@@ -268,19 +262,6 @@ class Records:
         digest = self.authority.digest(canonical) if whole else None
         action = self.pair.action(canonical)
         return Change(self.pair.name, key, action, version if whole else None, digest, payload, origin)
-
-
-def _seen(batches: Glances) -> Generator[list[tuple[str, str, str]], None, None]:
-    with closing(batches):
-        for keys, found, actions in batches:
-            told = actions or [None] * len(keys)
-            yield [(key, action or UPSERT, digest) for key, action, digest in zip(keys, told, found, strict=True)]
-
-
-def _pairs(batches: Glances) -> Generator[list[tuple[str, str]], None, None]:
-    with closing(batches):
-        for keys, found, _ in batches:
-            yield list(zip(keys, found, strict=True))
 
 
 def _column(described: Description, name: str) -> Column:
