@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -71,7 +71,7 @@ def _scanned(batches: Iterator[pa.RecordBatch], asked: Projection, tells: Field 
         yield Glance(keys, _actions(told), found)
 
 
-def _actions(told: list[str | None]) -> list[str]:
+def _actions(told: Sequence[str | None]) -> list[str]:
     return [each or UPSERT for each in told]
 
 

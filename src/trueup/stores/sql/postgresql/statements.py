@@ -33,13 +33,16 @@ class Statements:
         # Everybody locks in the order of the keys, so nobody waits for a transaction that waits for him.
         self.load = f"SELECT {_ROW} FROM {row} r WHERE pair = %s AND key = ANY (%s::text[]) ORDER BY key FOR UPDATE"
         self.rows = f"SELECT {_NAMES} FROM {row} WHERE pair = %s AND key = ANY (%s::text[])"
+        # The offset has each key looked for by the index: else all rows of the pair may be read for some thousands.
         self.unlike = f"""
-            SELECT key FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS s(key, action, digest, replica)
-            WHERE NOT EXISTS (
-                SELECT 1 FROM {row} r WHERE r.pair = %s AND r.key = s.key
-                AND (s.digest IS NULL OR (r.done_at IS NOT NULL AND NOT r.unordered
-                    AND r.done_action = s.action AND r.done_digest = s.digest))
-                AND (s.replica IS NULL OR r.done_replica = s.replica))
+            SELECT s.key FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) AS s(key, action, digest, replica)
+            LEFT JOIN LATERAL (
+                SELECT done_at IS NOT NULL AND NOT unordered AS known, done_action, done_digest, done_replica
+                FROM {row} WHERE pair = %s AND key = s.key OFFSET 0) AS r ON true
+            WHERE r.known IS NULL
+            OR s.digest IS NOT NULL
+                AND NOT (r.known AND coalesce(r.done_action = s.action AND r.done_digest = s.digest, false))
+            OR s.replica IS NOT NULL AND r.done_replica IS DISTINCT FROM s.replica
         """
         self.queues = f"""
             SELECT found.* FROM unnest(%s::text[]) AS of(pair)
