@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import psycopg  # noqa: F401  loaded now, as all libraries are before the clock runs
 from _job import Job
 
 import trueup
+import trueup.bound
+import trueup.sides.sql.digesting
+import trueup.stores.sql
 from trueup.model.record import key_parts
 from trueup.sides.sql import Sql
 
