@@ -128,11 +128,15 @@ def plan_digest(items: Sequence[PlanItem], key: bytes) -> str:
     for item in sorted(items, key=lambda each: each.key):
         told = [
             item.key, str(item.drift), str(item.verdict), item.action, item.version, item.authority_digest,
-            item.replica_digest, list(item.fields), plain(item.authority), plain(item.replica), item.removes,
+            item.replica_digest, list(item.fields), _texts(item.authority), _texts(item.replica), item.removes,
         ]  # fmt: skip
         framed = canonical({"item": told}).encode()
         digest.update(b"%d:%s" % (len(framed), framed))
     return keyed(key, digest.hexdigest())
+
+
+def _texts(values: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
+    return None if values is None else dict(values)
 
 
 def _plan(items: Sequence[PlanItem], key: bytes) -> dict[str, Any]:
