@@ -231,9 +231,10 @@ def approve(records: Records, ledger: Ledger, archive: Archive, chance: random.R
         again = {drift.key: drift.item(records, Verdict.REPAIR) for drift in now.drifts}
         same = [again[item.key] for item in batch if item.key in again and _as_shown(item, again[item.key])]
         outcomes = ledger.offer([repair(planner.pair.name, item, Origin.REVIEW) for item in same])
-        offered = [item.key for item, outcome in zip(same, outcomes, strict=True) if outcome.accepted]
-        journal.repairs_offered(planner.pair, run.number, [item for item in same if item.key in {*offered}])
-        archive.move_items(run.number, offered, ItemState.OFFERED)
+        given = [item for item, outcome in zip(same, outcomes, strict=True) if outcome.accepted]
+        offered = {item.key for item in given}
+        journal.repairs_offered(planner.pair, run.number, given)
+        archive.move_items(run.number, [item.key for item in given], ItemState.OFFERED)
         moved = [item.key for item in batch if item.key not in offered]
         archive.move_items(run.number, moved, ItemState.OVERTAKEN)
         counts["offered"] += len(offered)
