@@ -55,7 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", metavar="NAME", help="only these contestants")
     parser.add_argument("--strategies", nargs="*", choices=STRATEGIES, default=(), help="force trueup to these as well")
     parser.add_argument("--runs", type=int, default=1, help="of each contestant; medians are reported")
-    parser.add_argument("--link", type=_link, metavar="MBIT:MS", help="a link of that rate, and that round trip")
+    parser.add_argument("--link", type=Link.parse, metavar="MBIT:MS", help="a link of that rate, and that round trip")
     parser.add_argument("--memory-mb", type=int, default=512, help="for those that can be told (trueup's default)")
     parser.add_argument("--seconds-max", type=float, default=600, help="a contestant is stopped after this long")
     parser.add_argument("--folder", type=Path, help="keep the files here and use them again")
@@ -66,11 +66,6 @@ def _options() -> argparse.Namespace:
     found.pairs = found.pairs or (["postgres-postgres", "parquet-parquet"] if big else PAIRS)
     found.keys = found.keys or (["integer"] if big else list(KEYS))
     return found
-
-
-def _link(text: str) -> Link:
-    megabits, _, milliseconds = text.partition(":")
-    return Link(float(megabits), float(milliseconds))
 
 
 @contextmanager

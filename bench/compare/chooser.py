@@ -82,10 +82,7 @@ def _options() -> argparse.Namespace:
 
 
 def _link(text: str) -> Link:
-    if text == "direct":
-        return _DIRECT
-    megabits, _, milliseconds = text.partition(":")
-    return Link(float(megabits), float(milliseconds))
+    return _DIRECT if text == "direct" else Link.parse(text)
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,6 +36,12 @@ class Link:
     def __str__(self) -> str:
         return f"{self.megabits_per_second:g} Mbit/s, {self.round_trip_ms:g} ms"
 
+    @classmethod
+    def parse(cls, text: str) -> Link:
+        """The link that is written MBIT:MS; ValueError where it is none."""
+        megabits, _, milliseconds = text.partition(":")
+        return cls(float(megabits), float(milliseconds))
+
 
 @dataclass
 class Linked:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from trueup.ports import Clock
+from trueup.stores.base import batches_of
 
 ROWS_MAX: Final = 2**62
 _BATCH: Final = 500
@@ -59,8 +60,7 @@ def marks(values: Sequence[Any]) -> str:
 
 def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """As many at once as a statement takes placeholders."""
-    for start in range(0, len(values), _BATCH):
-        yield values[start : start + _BATCH]
+    return batches_of(values, _BATCH)
 
 
 def as_json(value: Mapping[str, Any] | Sequence[Any] | None) -> str | None:
