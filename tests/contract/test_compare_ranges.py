@@ -17,7 +17,7 @@ from trueup.compare import hashed, keyhash, sampled, segments, sketch
 from trueup.compare.choose import compare
 from trueup.compare.keyhash import ranges
 from trueup.compare.plan import Plan, plan
-from trueup.compare.result import Counts
+from trueup.compare.result import Comparison, Counts
 from trueup.errors import SideError
 from trueup.sides.sql import Sql
 from trueup.sides.sql.snapshot import SqlSnapshot
@@ -158,10 +158,16 @@ def test_a_slow_link_gets_a_sketch(on_postgres: Tables, monkeypatch: pytest.Monk
     left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
     monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
     for speed, strategy in ((1e6, "sketch"), (1e9, "keyhash"), (None, "keyhash")):
-        monkeypatch.setattr(SqlSnapshot, "pace", lambda _, speed=speed: speed)
-        with compare(left, right, planned(left, right)) as found:
-            assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
-            assert ("in 1.0% of their records; the slower link brings 1.0 MB" in found.reason) == (speed == 1e6)
+        found = at_pace(monkeypatch, speed, left, right)
+        assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+        assert ("in 1.0% of their records; the slower link brings 1.0 MB" in found.reason) == (speed == 1e6)
+
+
+def at_pace(monkeypatch: pytest.MonkeyPatch, speed: float | None, left: Sql, right: Sql) -> Comparison:
+    """How sides are compared behind a link of this speed, bytes a second; the answer's files are gone."""
+    monkeypatch.setattr(SqlSnapshot, "pace", lambda _: speed)
+    with compare(left, right, planned(left, right)) as found:
+        return found
 
 
 @pytest.mark.postgres
@@ -173,9 +179,8 @@ def test_a_link_has_to_be_slower_where_segments_leave_little_to_send(
     monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
     monkeypatch.setattr(sampled.Sample, "segments", lambda *_: 0.1)
     for speed, strategy in ((1e6, "sketch"), (6e6, "segments"), (None, "segments")):
-        monkeypatch.setattr(SqlSnapshot, "pace", lambda _, speed=speed: speed)
-        with compare(left, right, planned(left, right)) as found:
-            assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+        found = at_pace(monkeypatch, speed, left, right)
+        assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
 
 
 @pytest.mark.postgres

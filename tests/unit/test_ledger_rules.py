@@ -167,6 +167,12 @@ class TestRow:
             setattr(row, field.name, number)
         assert row.copy() == row
 
+    @given(rows())
+    def test_what_a_row_wants_is_a_change_like_any_other(self, row):
+        change = rules.wanted(row)
+        assert vars(change).keys() == {field.name for field in fields(Change)}
+        assert replace(change) == change
+
     def test_a_new_row_starts_above_any_fence_and_revision_ever_issued(self):
         row = new_row(PAIR, KEY, NOW)
         assert row.fence >= NOW
