@@ -1,11 +1,4 @@
-"""PostgreSQL: its own 64-bit hash of rows, or MD5 of canonical texts; rows packed on the server by string_agg.
-
-The engine's hashes of some types do not see all of a value: of bigint, time and timestamp the upper half is folded
-into the lower one, numeric leaves out the sign. So these are hashed in their binary form.
-
-Its hash of a row is linear in the hashes of the columns: a sum over rows would not see two values swapped between two
-rows. So a hash is hashed once more before it is summed.
-"""
+"""PostgreSQL: its own 64-bit hashes, chained, or MD5 of canonical texts; rows packed on the server by string_agg."""
 
 from __future__ import annotations
 
@@ -32,31 +25,16 @@ from trueup.sides.sql.hashing import (
     framed,
     hashed_columns,
     named,
-    read_as,
 )
+from trueup.sides.sql.hashing.chained import COLUMNS_MAX, chained, sample
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
 
 pc: Any = pyarrow.compute
 _SINCE: Final = 140_000  # the first version whose hash of rows can be called from SQL, and with scans by page
+_UNPROVEN_SINCE: Final = 180_000  # from here on, NOT NULL may be declared of a column that still holds nulls
 _TEXTS: Final = ("text", "varchar", "bpchar", "name")
-# Types that are equal exactly where their canonical values are, in the form that is hashed.
-_DIRECT: Final = {
-    **dict.fromkeys(("int2", "int4", "int8"), "int8send({}::int8)"),
-    **dict.fromkeys(_TEXTS, '{}::text COLLATE "C"'),
-    "numeric": "numeric_send(trim_scale({}))",
-    "time": "time_send({})", "timestamp": "timestamp_send({})", "timestamptz": "timestamptz_send({})",
-    **dict.fromkeys(("bool", "float4", "float8", "date", "uuid", "bytea"), "{}"),
-}  # fmt: skip
-# One value of each form, to prove that two servers hash alike.
-_SAMPLES: Final = (
-    "int8send(-7::int8)", "int8send(9007199254740993)", "repeat('ä', 40)::text COLLATE \"C\"",
-    "''::text COLLATE \"C\"", "numeric_send(trim_scale(-123456.7890))", "true", "(-0.1)::float4", "'nan'::float4",
-    "(-0.1)::float8", "'nan'::float8", "date '2024-02-29'", "time_send(time '23:59:59.999999')",
-    "timestamp_send(timestamp '1969-07-20 20:17:40.5')", "timestamptz_send(timestamptz '2024-02-29 12:00:00+00')",
-    "'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid", "'\\x00ff'::bytea",
-)  # fmt: skip
 _REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
@@ -96,7 +74,7 @@ class PostgreSQL(Hasher):
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own if the server is new enough, then the canonical one."""
-        found = [_native(connection, of)] if _recent(connection) else []
+        found = _native(connection, of)
         if digest := self.digest(connection, of, hashed_columns(of)):
             found.append(Function(CANONICAL, f"('x' || left({digest.sql}, 15))::bit(60)::int8", digest.unless))
         return found
@@ -220,22 +198,13 @@ def _told(connection: sa.Connection) -> Any:
     return driver.info
 
 
-def _native(connection: sa.Connection, of: Selection) -> Function:
-    parts, spelled = [], []
-    for field, known in hashed_columns(of):
-        form = _DIRECT.get(known.stored.base) if alike(field, known) else None
-        if known.stored.base == "float8" and field.kind.bits == 32:
-            form = None
-        # Any other type by what the reader reads: equal texts become equal canonical values.
-        reading = of.dialect.reading(known.stored, field.kind)
-        name = of.dialect.quoted(field.source)
-        parts.append(form.format(name) if form else f'({reading.sql})::text COLLATE "C"')
-        spelled.append([form, field.kind.name] if form else read_as(field, known))
-    samples = f"hash_record_extended(ROW({', '.join(_SAMPLES)}), 0)"
-    summed = 'sum(hashtextextended({}::text COLLATE "C", 0))'
-    probe = connection.exec_driver_sql(f"SELECT {samples}, {summed.format(samples)}::text").one()
-    row = f"hash_record_extended(ROW({', '.join(parts)}), 0)"
-    return Function(named("postgresql", of, [*probe, spelled]), row, summed=summed)
+def _native(connection: sa.Connection, of: Selection) -> list[Function]:
+    columns = hashed_columns(of)
+    if not _recent(connection) or len(columns) > COLUMNS_MAX:
+        return []
+    row, told = chained(of, columns, trusted=_told(connection).server_version < _UNPROVEN_SINCE)
+    probe = connection.exec_driver_sql(f"SELECT {sample()}").scalar_one()
+    return [Function(named("postgresql", of, [probe, told]), row)]
 
 
 def _same_width(asked: Kind, stored: Kind) -> bool:
