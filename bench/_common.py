@@ -119,19 +119,20 @@ def machine(*packages: str) -> dict[str, Any]:
     }
 
 
-def environment(package: str, *more: str) -> str | None:
+def environment(package: str, *more: str, folder: Path | None = None) -> str | None:
     """The Python of a virtual environment that has the newest release of a peer; None where it can't be had.
 
-    package: may name extras, such as `celery[redis]`. more: what it is given beside.
+    package: may name extras, such as `celery[redis]`. more: what it is given beside. folder: it is not released but here.
     """
-    named = package.partition("[")[0]
+    named, bracket, extras = package.partition("[")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trueup-bench" / named
     python = cache / "bin" / "python"
     try:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
         install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--upgrade"]
-        subprocess.run([*install, package, *more], check=True)
+        source = [package] if folder is None else ["--editable", f"{folder}{bracket}{extras}"]
+        subprocess.run([*install, *source, *more], check=True)
     except subprocess.CalledProcessError:
         print(f"{named} could not be installed and is left out.", file=sys.stderr)
         return None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,12 @@ PAST: Final = "trueup past the cursor"
 STRATEGIES: Final = ("segments", "keyhash", "sketch", "rows")
 
 
+@cache
+def own() -> str:
+    """The Python of an environment that has trueup, as it is here, and what it depends on: no more than its users have."""
+    return environment("trueup[postgres,mysql]", folder=Path(__file__).parents[2]) or sys.executable
+
+
 @dataclass(frozen=True)
 class Contestant:
     """A program of `contestants/`; the command line of trueup has none. pairs: where it can take part.
@@ -34,7 +41,7 @@ class Contestant:
 
     name: str
     program: str = ""
-    python: str = sys.executable
+    python: str = field(default_factory=own)
     pairs: Sequence[str] = PAIRS
     scenarios: Sequence[str] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -68,16 +75,16 @@ class Cell:
 
     def command(self, each: Contestant) -> Callable[[Mapping[int, int]], Sequence[str]]:
         """From the ports of a link to what is run."""
-        return lambda ports: self._command_line(ports) if not each.program else self._program(each, ports)
+        return lambda ports: self._program(each, ports) if each.program else self._command_line(each, ports)
 
-    def _command_line(self, ports: Mapping[int, int]) -> Sequence[str]:
+    def _command_line(self, each: Contestant, ports: Mapping[int, int]) -> Sequence[str]:
         names = [side.behind(ports) for side in self.places]
         if self.pair not in _FILES:
             names = [f"{name}#{TABLE}" for name in names]
         since = () if self.since is None else ("--where", f"updated_at >= '{self.since}'")
         key = ",".join(KEYS[self.made.keys].names)
         return (
-            str(Path(sys.executable).with_name("trueup")), "diff", *names, "--key", key, "--limit", "0", "--json",
+            str(Path(each.python).with_name("trueup")), "diff", *names, "--key", key, "--limit", "0", "--json",
             "--memory", f"{self.memory_mb}MB", *since,
         )  # fmt: skip
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from _common import load, machine, measure, median
 
+from .contestants import own
 from .inputs import made
 from .telling import RESULTS
 
@@ -19,7 +19,7 @@ ROWS: Final = 1_000
 
 def small(folder: Path) -> None:
     """Measures, prints, writes."""
-    trueup = str(Path(sys.executable).with_name("trueup"))
+    trueup = str(Path(own()).with_name("trueup"))
     files = made(folder, ROWS, "integer", "hundred")
     texts = [_as_text(path) for path in (files.left, files.right)]
     commands = {

@@ -116,6 +116,8 @@ class Workspace:
                 # DuckDB finds the variable by its name. A registered chunk would live as long as the transaction.
                 with _room():
                     cursor.execute(sql)
+                # Each thread's allocator would keep what its chunks took.
+                pa.default_memory_pool().release_unused()
 
             cursor.begin()
             yield insert
