@@ -122,7 +122,8 @@ def machine(*packages: str) -> dict[str, Any]:
 def environment(package: str, *more: str, folder: Path | None = None) -> str | None:
     """The Python of a virtual environment that has the newest release of a peer; None where it can't be had.
 
-    package: may name extras, such as `celery[redis]`. more: what it is given beside. folder: it is not released but here.
+    package: may name extras, such as `celery[redis]`. more: what it is given beside. folder: where it is,
+    if not released.
     """
     named, bracket, extras = package.partition("[")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trueup-bench" / named

@@ -28,7 +28,7 @@ STRATEGIES: Final = ("segments", "keyhash", "sketch", "rows")
 
 @cache
 def own() -> str:
-    """The Python of an environment that has trueup, as it is here, and what it depends on: no more than its users have."""
+    """The Python of an environment with trueup as it is here, and what it depends on: no more than users have."""
     return environment("trueup[postgres,mysql]", folder=Path(__file__).parents[2]) or sys.executable
 
 
