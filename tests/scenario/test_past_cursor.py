@@ -87,6 +87,53 @@ def test_what_each_side_touched_is_found_and_the_rest_is_not_read(world):
     assert (full.counts["drift_behind"], full.counts["drift_edited"]) == (0, 1)
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_both_sides_changed_alike_is_not_read_again(world, dry_run):
+    """Given a hand that made one change on both sides, I expect an agreement that only a real run remembers."""
+    for side in (world.authority, world.replica):
+        world.write(side, 3, "alike")
+    world.write(world.replica, 5, "by hand")
+    world.clock.advance(300)
+    before = world.project.ledger.rows("people", [key_text(["3"])])[key_text(["3"])]
+
+    report = world.pair.run("changed", dry_run=dry_run)
+
+    assert (report.counts["left"], report.counts["right"], report.counts["differ"]) == (1, 2, 1)
+    assert report.counts["baseline"] == (0 if dry_run else 1)
+    assert world.authority.read_keys <= 3  # of record 5, and of its case
+    row = world.project.ledger.rows("people", [key_text(["3"])])[key_text(["3"])]
+    assert (row == before) == dry_run
+    if not dry_run:
+        assert row.done_digest == row.done_replica != before.done_digest
+        assert row.done_version is not None
+        assert before.done_version is not None
+        assert row.done_version > before.done_version
+        # It is known from now on: a hand that puts the old value back is drift.
+        world.write(world.replica, 3, "n3")
+        world.clock.advance(300)
+        assert world.pair.run("changed").counts["drift_edited"] == 2
+
+
+def test_an_event_that_comes_meanwhile_is_not_forgotten(world, monkeypatch):
+    """Given a change that is offered while both sides are being read, I expect no agreement to be stored over it."""
+    for side in (world.authority, world.replica):
+        world.write(side, 3, "alike")
+    world.clock.advance(300)
+    unlike = world.project.ledger.unlike
+
+    def offered_meanwhile(pair, seen):
+        answer = unlike(pair, seen)
+        world.clock.advance(1)
+        world.write(world.authority, 3, "newer")
+        world.pair.offer([{"id": 3, "name": "newer", "at": at(world.clock)}])
+        return answer
+
+    monkeypatch.setattr(world.project.ledger, "unlike", offered_meanwhile)
+    assert world.pair.run("changed").counts["baseline"] == 0
+    # So the replica's state is one that nobody knows, and a person is asked.
+    assert [case.key for case in world.project.archive.cases("people")] == [key_text(["3"])]
+
+
 def test_our_own_writes_are_not_looked_at_again(world):
     world.write(world.authority, 3, "new")
     world.clock.advance(300)

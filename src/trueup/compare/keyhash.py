@@ -105,13 +105,27 @@ class _Matching:
     def _match(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
         self._left += left.num_rows
         self._right += right.num_rows
-        if self._unique and left.column("k0").equals(right.column("k0")):
-            unequal = pc.fill_null(pc.not_equal(left.column("h"), right.column("h")), fill_value=True)
-            keys = left.column("k0").filter(unequal)
-            if len(keys):
-                self._suspects.add(keys)
-        else:
+        if not (self._unique and self._match_in_order(left, right)):
             self._suspects.add_hashed(left, right)
+
+    def _match_in_order(self, left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
+        """False where the keys that both sides have do not come in one order."""
+        if not left.column("k0").equals(right.column("k0")):
+            alone = [_lacking(*each) for each in ((left, right), (right, left))]
+            left, right = (batch.filter(pc.invert(mask)) for batch, (mask, _) in zip((left, right), alone, strict=True))
+            if not left.column("k0").equals(right.column("k0")):
+                return False
+            for _, keys in alone:
+                self._suspects.add(keys, records=1)
+        unequal = pc.fill_null(pc.not_equal(left.column("h"), right.column("h")), fill_value=True)
+        self._suspects.add(left.column("k0").filter(unequal))
+        return True
+
+
+def _lacking(batch: pa.RecordBatch, other: pa.RecordBatch) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Which records have keys that another batch lacks, and these keys."""
+    mask = pc.invert(pc.is_in(batch.column("k0"), value_set=other.column("k0")))
+    return mask, batch.column("k0").filter(mask)
 
 
 def _halves(range_: Range) -> tuple[Range, Range]:

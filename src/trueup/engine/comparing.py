@@ -191,8 +191,9 @@ class Comparing:
             self._runs.finish_piece(replace(piece, counts=counts), suspects)
         return found.strategy
 
-    def touched(self, run: Run, past: Past, progress: Progress, stop: Stop) -> dict[str, int]:
+    def touched(self, run: Run, past: Past, progress: Progress, stop: Stop, *, remember: bool) -> dict[str, int]:
         """Looks only at what was touched since the last comparison; answers what it counted."""
+        since_us = self._ledger.now_us()
         self._runs.cut(run.number, [Piece(run.number, 0)])
         piece = self._runs.claim_piece(run.number, self._owner, PIECE_LEASE_US)
         if piece is not None:
@@ -200,10 +201,11 @@ class Comparing:
             suspects: dict[str, None] = {}
             renewing = self._clock.every(PIECE_LEASE_US / 3e6, lambda: self._runs.keep_piece(piece, PIECE_LEASE_US))
             try:
-                for left, right, keys in touched(self.records, self._ledger, past):
+                for found in touched(self.records, self._ledger, past, remember=remember):
                     stop()
-                    suspects |= dict.fromkeys(keys)
-                    counts["left"], counts["right"] = counts["left"] + left, counts["right"] + right
+                    suspects |= dict.fromkeys(found.suspects)
+                    counts["left"], counts["right"] = counts["left"] + found.left, counts["right"] + found.right
+                    counts["baseline"] += self._store(found.agreed, since_us)
                     progress("compare", counts["left"] + counts["right"], None)
             finally:
                 renewing()
@@ -257,12 +259,15 @@ class Comparing:
         newest: list[int] = []
         for batch in found.agreements():
             roots.add_agreed(batch)
+            newest = [max([*newest, *(each.version for each in batch if each.version is not None)], default=0)]
             for at in range(0, len(batch), BASELINE_BATCH):
-                items = [self._ancestor(agreed, since_us) for agreed in batch[at : at + BASELINE_BATCH]]
-                stored += self._ledger.baseline(self.pair.name, items)
-                newest = [max([*newest, *(item.version for item in items if item.version is not None)], default=0)]
+                stored += self._store(batch[at : at + BASELINE_BATCH], since_us)
                 progress("baseline", before + stored, None)
         return {"baseline": stored, NEWEST: max(newest, default=0)}
+
+    def _store(self, agreed: Sequence[Agreement], since_us: int) -> int:
+        items = [self._ancestor(each, since_us) for each in agreed]
+        return self._ledger.baseline(self.pair.name, items) if items else 0
 
     def _ancestor(self, agreed: Agreement, since_us: int) -> Baseline:
         return Baseline(

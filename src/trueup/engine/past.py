@@ -1,27 +1,33 @@
 """The cheap comparison: only what was touched since the last one, against what is known to agree.
 
 The authority says which records changed since its cursor, and the replica says which of its own did, each by its own
-clock. A record whose digest is the one last found in agreement is not read on the other side. What neither side can
-show (a record that vanished, a change that moved no version) is for the full comparison to find.
+clock. A record that both show with one digest agrees; one that only one side shows is not read on the other side where
+its digest is the one last found in agreement. What neither side can show (a record that vanished, a change that moved
+no version) is for the full comparison to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from trueup.compare.result import Agreement
+from trueup.engine.glance import UNKNOWN, Glance
 from trueup.engine.reach import reach
 from trueup.engine.records import Records
 from trueup.errors import ConfigError
+from trueup.model.change import UPSERT
+from trueup.model.row import Seen
 from trueup.ports import Ledger, Runs
 
 # So many records may wait in memory, some hundred bytes each.
 _WAITING_MAX: Final = 200_000
 _LOOKED_UP: Final = 10_000
-# Action and digest of a record that was touched at the replica only.
-_UNSEEN: Final = (None, None)
+# Action, digest and version of a record that was touched at the replica only.
+_UNSEEN: Final = (None, None, None)
+_Told: TypeAlias = tuple[str | None, str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -30,6 +36,19 @@ class Past:
 
     left: int
     right: int | None
+
+
+@dataclass(slots=True)
+class Touched:
+    """A batch of what was touched. left, right: records read at each side.
+
+    suspects: keys that may differ. agreed: what agrees, and is not known to.
+    """
+
+    left: int = 0
+    right: int = 0
+    suspects: Sequence[str] = ()
+    agreed: Sequence[Agreement] = ()
 
 
 def left_cursor(pair: str) -> str:
@@ -78,36 +97,61 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
     return moved
 
 
-def touched(records: Records, ledger: Ledger, past: Past) -> Iterator[tuple[int, int, list[str]]]:
-    """(records read at the authority, at the replica, keys that may differ), a batch at a time.
+def touched(records: Records, ledger: Ledger, past: Past, *, remember: bool) -> Iterator[Touched]:
+    """What was touched, a batch at a time; with `remember`, also what agrees in another state than the ledger knows.
 
     What was touched at one side mostly was at the other one too, and is looked up once; after both were read, so that
     a job that ends in between shows an agreement, and never hides a drift.
     """
-    pair, waiting = records.pair, dict[str, tuple[str | None, str | None]]()
+    pair, waiting, twice, matched = records.pair, dict[str, _Told](), set[str](), set[str]()
     with ExitStack() as reading:
         # Both before either is waited for: systems that can read at the same time.
-        left = reading.enter_context(closing(records.glance_authority(past.left - _overlap(records))))
+        since = past.left - _overlap(records)
+        left = reading.enter_context(closing(records.glance_authority(since, versioned=remember)))
         right = None
         if past.right is not None:
             right = reading.enter_context(closing(records.glance_replica(past.right - pair.overlap_us)))
         for seen in left:
-            told = zip(seen.actions, seen.digests, strict=True)
+            shown = _told(seen)
             if right is None or len(waiting) >= _WAITING_MAX:
-                alone = [(key, *each, None) for key, each in zip(seen.keys, told, strict=True)]
-                yield len(alone), 0, ledger.unlike(pair.name, alone)
+                alone: list[Seen] = [(key, *each[:2], None) for key, each in shown]
+                yield Touched(left=len(alone), suspects=ledger.unlike(pair.name, alone))
                 continue
             # A key that is there twice may differ from itself.
-            twice = [key for key, each in zip(seen.keys, told, strict=True) if waiting.setdefault(key, each) != each]
-            yield len(seen.keys), 0, twice
+            again = [key for key, each in shown if waiting.setdefault(key, each) != each]
+            twice.update(again)
+            yield Touched(left=len(shown), suspects=again)
         for seen in right or ():
-            both = [
-                (key, *waiting.pop(key, _UNSEEN), digest) for key, digest in zip(seen.keys, seen.digests, strict=True)
-            ]
-            yield 0, len(both), ledger.unlike(pair.name, both)
-    rest = [(key, *told, None) for key, told in waiting.items()]
+            others: list[Seen] = []
+            alike: list[Agreement] = []
+            for key, digest in zip(seen.keys, seen.digests, strict=True):
+                told = waiting.pop(key, _UNSEEN)
+                if _alike(records, told, digest) and key not in twice:
+                    alike.append(Agreement(key, digest, digest, told[2]))
+                else:
+                    others.append((key, *told[:2], digest))
+            matched.update(each.key for each in alike)
+            again = [key for key, *_ in others if key in matched]
+            agreed = _unknown(ledger, pair.name, alike) if remember else ()
+            yield Touched(right=len(seen.keys), suspects=again + ledger.unlike(pair.name, others), agreed=agreed)
+    rest = [(key, *told[:2], None) for key, told in waiting.items()]
     for at in range(0, len(rest), _LOOKED_UP):
-        yield 0, 0, ledger.unlike(pair.name, rest[at : at + _LOOKED_UP])
+        yield Touched(suspects=ledger.unlike(pair.name, rest[at : at + _LOOKED_UP]))
+
+
+def _told(seen: Glance) -> list[tuple[str, _Told]]:
+    versions = seen.versions or [None] * len(seen.keys)
+    return list(zip(seen.keys, zip(seen.actions, seen.digests, versions, strict=True), strict=True))
+
+
+def _alike(records: Records, told: _Told, digest: str) -> bool:
+    """Whether both sides show the same; an authority's state that means absence is never what the replica shows."""
+    return told[:2] == (UPSERT, digest) and digest != UNKNOWN and not records.pair.absent_when
+
+
+def _unknown(ledger: Ledger, pair: str, alike: Sequence[Agreement]) -> list[Agreement]:
+    unknown = set(ledger.unlike(pair, [(each.key, each.action, each.left, each.right) for each in alike]))
+    return [each for each in alike if each.key in unknown]
 
 
 def _overlap(records: Records) -> int:

@@ -208,9 +208,9 @@ class Records:
                 states.append(self._present(key_text(row[:width]), dict(zip(names, row, strict=True)), version))
             yield states
 
-    def glance_authority(self, since: int) -> Glances:
+    def glance_authority(self, since: int, *, versioned: bool) -> Glances:
         """The authority's records of these versions, as much as most comparisons ask: see `glanced`."""
-        return glanced(self.pair.authority, self.plan.left, since, self.pair.action_field)
+        return glanced(self.pair.authority, self.plan.left, since, self.pair.action_field, versioned=versioned)
 
     def glance_replica(self, since: int) -> Glances:
         """The replica's records of these versions, by its own clock; without their actions."""

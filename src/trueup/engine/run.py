@@ -273,7 +273,7 @@ class Reconciliation:
             self._memo["reached"] = {past.left_cursor(self.pair.name): since.left} | moved
             self._save()
         self.report.strategy = "touched"
-        self._took(self._comparing.touched(self.run, since, self._progress, self._stop))
+        self._took(self._comparing.touched(self.run, since, self._progress, self._stop, remember=not self.quiet))
 
     @property
     def _comparing(self) -> Comparing:
