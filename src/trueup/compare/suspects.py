@@ -55,10 +55,14 @@ class Suspects:
         schema = pa.schema(list(zip([*self.names, "h"], [*types, pa.int64()], strict=True)))
         self._empty = schema.empty_table()
         workspace.insert(f"CREATE TABLE suspects AS SELECT {self._listed}, 1::BIGINT AS n FROM chunk", self._empty)
+        self._waiting: list[pa.Table] = []
 
-    def add(self, keys: pa.Array[Any]) -> None:
-        """Keys of one column that differ, each with one record on each side."""
-        self.workspace.insert("INSERT INTO suspects SELECT k0, 2 FROM chunk", pa.table({"k0": keys}))
+    def add(self, keys: pa.Array[Any], records: int = 2) -> None:
+        """Keys of one column that are not surely the same, each with so many records on both sides together."""
+        if len(keys):
+            self._waiting.append(pa.table({"k0": keys, "n": pa.repeat(pa.scalar(records, pa.int64()), len(keys))}))
+        if sum(each.num_rows for each in self._waiting) >= _KEYS_AT_ONCE:
+            self._put()
 
     def add_hashed(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
         """Of all hashes of both sides in one range of keys, those without an equal partner."""
@@ -104,16 +108,23 @@ class Suspects:
 
     def records(self) -> int:
         """How many records the suspects have on both sides."""
+        self._put()
         return self.workspace.number("SELECT sum(n) FROM suspects")
 
     def settle(self, left: Snapshot, right: Snapshot, told: Told) -> tuple[Counts, dict[str, int], RowFindings]:
         """Reads the suspects on both sides and tells every key's state; the findings take over the workspace."""
+        self._put()
         a, b = (self._read(side, asked) for side, asked in ((left, self._plan.left), (right, self._plan.right)))
         counts, differing, findings = judge_records(self.workspace, a, b, self._plan, lambda: _close(left, right))
         whole = replace(
             counts, left=told.same + counts.left, right=told.same + counts.right, same=told.same + counts.same
         )
         return whole, differing, findings
+
+    def _put(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.workspace.insert("INSERT INTO suspects SELECT k0, n FROM chunk", pa.concat_tables(waiting))
 
     def _odd(self, source: str) -> str:
         return (
