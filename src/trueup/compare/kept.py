@@ -129,6 +129,19 @@ class Kept:
         for few in self._batches(f"SELECT n FROM kept JOIN asked ON {match} ORDER BY n"):
             yield from self._spool.take(few.column("n")).to_batches()
 
+    def unusual(self) -> Iterator[pa.RecordBatch]:
+        """None: it keeps canonical keys."""
+        return iter(())
+
+    def everything(self) -> Iterator[pa.RecordBatch]:
+        """In the order in which they were read."""
+        self._reading.result()
+        return (batch for _, batch in self._spool.batches())
+
+    def seeks(self, keys: int, records: int) -> bool:
+        """All at hand."""
+        return True
+
     def close(self) -> None:
         """Ends the reading and removes what was kept."""
         self._stopped.set()

@@ -112,10 +112,20 @@ class Suspects:
         return self.workspace.number("SELECT sum(n) FROM suspects")
 
     def settle(self, left: Snapshot, right: Snapshot, told: Told) -> tuple[Counts, dict[str, int], RowFindings]:
-        """Reads the suspects on both sides and tells every key's state; the findings take over the workspace."""
+        """Reads the suspects on both sides and tells every key's state; the findings take over the workspace.
+
+        Where a side would sooner read all its records, both do, and all are judged.
+        """
         self._put()
-        a, b = (self._read(side, asked) for side, asked in ((left, self._plan.left), (right, self._plan.right)))
+        keys = self.workspace.number("SELECT count(*) FROM suspects")
+        seeking = left.seeks(keys, told.left) and right.seeks(keys, told.right)
+        a, b = (
+            self._read(side, asked) if seeking else side.everything()
+            for side, asked in ((left, self._plan.left), (right, self._plan.right))
+        )
         counts, differing, findings = judge_records(self.workspace, a, b, self._plan, lambda: _close(left, right))
+        if not seeking:
+            return counts, differing, findings
         whole = replace(
             counts, left=told.same + counts.left, right=told.same + counts.right, same=told.same + counts.same
         )
@@ -133,11 +143,23 @@ class Suspects:
         )
 
     def _read(self, side: Snapshot, asked: Projection) -> Iterator[pa.RecordBatch]:
-        types = [self._shape.schema.field(name).type for name in self.names]
         for batch in self.workspace.batches(f"SELECT {self._listed} FROM suspects ORDER BY ALL", _KEYS_AT_ONCE):
-            keys = pa.table([each.cast(type_) for each, type_ in zip(batch.columns, types, strict=True)], self.names)
+            keys = pa.table(self._keys(batch), self.names)
             for records in side.records(keys):
                 yield records.filter(_among(records, keys, asked))
+        for records in side.unusual():
+            yield self._suspected(records)
+
+    def _suspected(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Of any records, those that have the key of a suspect."""
+        keys = pa.table([*self._keys(records), pa.array(range(records.num_rows), pa.int64())], [*self.names, "n"])
+        match = " AND ".join(f"chunk.{name} IS NOT DISTINCT FROM suspects.{name}" for name in self.names)
+        found = self.workspace.select(f"SELECT n FROM chunk SEMI JOIN suspects ON {match} ORDER BY n", keys)
+        return records.take(found.column("n").combine_chunks())
+
+    def _keys(self, batch: pa.RecordBatch) -> list[pa.Array[Any]]:
+        """The key's columns, which come first."""
+        return [batch.column(at).cast(self._shape.schema.field(name).type) for at, name in enumerate(self.names)]
 
 
 def _close(*sides: Snapshot) -> None:

@@ -115,6 +115,18 @@ class Watched:
         """As the snapshot's."""
         return self.traffic.records(self._snapshot.records(keys), again=True)
 
+    def unusual(self) -> Iterator[pa.RecordBatch]:
+        """As the snapshot's."""
+        return self.traffic.records(self._snapshot.unusual(), again=True)
+
+    def everything(self) -> Iterator[pa.RecordBatch]:
+        """As the snapshot's."""
+        return self.traffic.records(self._snapshot.everything(), again=True)
+
+    def seeks(self, keys: int, records: int) -> bool:
+        """As the snapshot's."""
+        return self._snapshot.seeks(keys, records)
+
     def close(self) -> None:
         """As the snapshot's."""
         self._snapshot.close()

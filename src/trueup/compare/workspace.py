@@ -104,6 +104,12 @@ class Workspace:
         with self.inserts(sql) as insert:
             insert(chunk)
 
+    def select(self, sql: str, chunk: pa.RecordBatch | pa.Table) -> pa.Table:
+        """What a query answers that reads from `chunk`."""
+        with _room(), self._connection.cursor() as cursor:
+            found: pa.Table = cursor.sql(sql).to_arrow_table()
+            return found
+
     @contextmanager
     def inserts(self, sql: str) -> Iterator[Callable[[pa.RecordBatch | pa.Table], None]]:
         """Runs one statement that reads from `chunk` for one chunk after the other, all in one transaction.

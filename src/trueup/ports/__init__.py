@@ -22,13 +22,10 @@ from trueup.ports.sides import (
     DivisibleSide,
     ExaminableSide,
     Examined,
-    HashingSide,
     MarkableSide,
     RunningSide,
     Scope,
-    Segments,
     Side,
-    Snapshot,
     StoppableScan,
     TraceableSide,
     WindowedSide,
@@ -37,6 +34,7 @@ from trueup.ports.sides import (
     Written,
     provides,
 )
+from trueup.ports.snapshots import HashingSide, Segments, Snapshot
 from trueup.ports.state import Archive, DeadLetters, Ledger
 from trueup.ports.systems import Budgets, Clock, Gate, GatedSide
 from trueup.ports.trends import Trends

@@ -22,6 +22,7 @@ from trueup.model.record import Found, Projection
 from trueup.model.window import Span
 from trueup.ports import EVERYTHING, Capabilities, Description, Examined, Repair, Scope, Scripted, Write, Written
 from trueup.sides.sql import examine as examining
+from trueup.sides.sql import find as finding
 from trueup.sides.sql import ranges, windows
 from trueup.sides.sql import read as reading
 from trueup.sides.sql import write as writing
@@ -223,13 +224,13 @@ class Sql:
         """The records with these key texts."""
         of = self._selection(projection)
         with self._connection() as connection:
-            return reading.read(connection, of, keys)
+            return finding.read(connection, of, keys)
 
     def selects(self, projection: Projection, keys: Sequence[str], condition: str) -> set[str]:
         """Which of these records the SQL condition selects now."""
         of = self._selection(projection)
         with self._connection() as connection:
-            return set(reading.find(connection, of, keys, condition=condition))
+            return set(finding.find(connection, of, keys, condition=condition))
 
     def apply(self, projection: Projection, writes: Sequence[Write]) -> list[Written]:
         """Applies the writes in order, each under its precondition, in bulk."""
@@ -241,9 +242,9 @@ class Sql:
 
         of, scribe = self._selection(projection), self._dialect.scribe()
         waiting = iter(repairs)
-        while some := list(islice(waiting, reading.KEYS_MAX)):
+        while some := list(islice(waiting, finding.KEYS_MAX)):
             with self._connection() as connection:
-                rows = reading.find(connection, of, [each.key for each in some])
+                rows = finding.find(connection, of, [each.key for each in some])
             yield from scripted(of, scribe, some, rows)
 
     def script_frame(self) -> tuple[Sequence[str], Sequence[str]]:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from trueup.model.columns import key_texts
 from trueup.model.digest import HashSum
 from trueup.ports import EVERYTHING
-from trueup.sides.scanning import delivered_texts, schema_of
+from trueup.sides.sql import find as finding
 from trueup.sides.sql import read as reading
 from trueup.sides.sql.dialects import VERSION, Reading, Stored
 from trueup.sides.sql.hashing import (
@@ -214,8 +214,20 @@ class SqlSnapshot:
             yield from self._looked_up(keys)
             return
         for condition in conditions:
-            with self._borrowed() as connection:
-                yield from self._streamed(reading.scan(connection, self._of, EVERYTHING, {}, among=condition))
+            yield from self._read(condition)
+
+    def unusual(self) -> Iterator[pa.RecordBatch]:
+        """In one statement, whatever is asked of it: no index leads to a spelling that nobody guesses."""
+        if (condition := finding.unusual(self._of)) is not None:
+            yield from self._read((f"({condition})", []))
+
+    def everything(self) -> Iterator[pa.RecordBatch]:
+        """As the side's own scan, but of this instant."""
+        yield from self._read(None)
+
+    def seeks(self, keys: int, records: int) -> bool:
+        """As its engine finds rows."""
+        return self._hasher.seeks(self._of, keys, records)
 
     def close(self) -> None:
         """Ends what still runs, then gives back all connections."""
@@ -264,20 +276,17 @@ class SqlSnapshot:
                 yield pa.RecordBatch.from_arrays([*keys, hashes.cast(pa.int64())], names=names)
 
     def _looked_up(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        projection = self._of.projection
-        # All at once: where keys have odd spellings, looking for them reads every row.
+        key = self._of.projection.key
         for few in keys.to_batches():
-            texts = key_texts(few.columns, projection.key)
-            with self._borrowed() as connection, self._limits.working(self._rest):
-                rows = reading.find(connection, self._of, texts, every=True)
-            found = [row.found for copies in rows.values() for row in copies]
-            arrays: list[pa.Array[Any]] = [
-                pa.array([each.version for each in found], pa.int64())
-                if field is projection.version
-                else delivered_texts([each.values[field.name] for each in found], field)
-                for field in projection.columns
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema_of(projection))
+            for wanted, condition, binds in finding.usual(self._of, key_texts(few.columns, key)):
+                for batch in self._read((condition, binds)):
+                    # What collates alike may be among those of another condition, too.
+                    found = key_texts(batch.columns[: len(key)], key)
+                    yield batch.filter(pa.array([each in wanted for each in found], pa.bool_()))
+
+    def _read(self, among: tuple[str, list[Any]] | None) -> Iterator[pa.RecordBatch]:
+        with self._borrowed() as connection:
+            yield from self._streamed(reading.scan(connection, self._of, EVERYTHING, {}, among))
 
     def _pieces(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Conditions that part the rows: one piece, or many small ones where connections have to rest between them."""

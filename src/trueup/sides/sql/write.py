@@ -18,8 +18,9 @@ from trueup.model.record import Field, key_parts
 from trueup.ports import Write, Written
 from trueup.sides.scanning import missing_column
 from trueup.sides.sql.dialects import Stored
+from trueup.sides.sql.find import KEYS_MAX, Row, find
 from trueup.sides.sql.inspect import Known
-from trueup.sides.sql.read import KEYS_MAX, Row, Selection, find
+from trueup.sides.sql.read import Selection
 from trueup.sides.sql.trouble import Busy, RowRefused, in_our_words
 
 _TRIES_MAX: Final = 5

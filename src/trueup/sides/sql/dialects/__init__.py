@@ -204,9 +204,21 @@ class Dialect(ABC):
         """Whether a row may hold the key in other spellings than `candidates` lists."""
         return column.kind.name in TEXTUAL and kind.name not in TEXTUAL
 
-    def loosely(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> tuple[str, list[Any]] | None:
-        """A condition that every row with this key text meets, however it is spelled; None where there is none."""
-        return None
+    def loosely(
+        self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None
+    ) -> Sequence[tuple[str, tuple[Any, ...]]]:
+        """Conditions of which each row that spells the key text otherwise meets one, each served by an index.
+
+        An empty one is met by every row. They may let other rows pass.
+        """
+        return [("", ())]
+
+    def unusual(self, column: Stored, kind: Kind) -> str | None:
+        """A condition for all rows that hold another spelling than `candidates` lists; None where there can be none.
+
+        "true" where no row can be told. What it selects is read, so it had better be little.
+        """
+        return "true" if self.loose(column, kind) else None
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """A raw value of a key column as what to bind to find the same row again."""

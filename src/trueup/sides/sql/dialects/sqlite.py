@@ -25,11 +25,11 @@ from trueup.errors import ConfigError, SideError
 from trueup.model import kinds
 from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import Kind, kind_named
-from trueup.model.natural import natural
 from trueup.model.record import version_of
-from trueup.model.times import US_PER_DAY, parse_us, timestamp_text
+from trueup.model.times import US_PER_DAY, timestamp_text
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
-from trueup.sides.sql.spelling import as_stored, signed_year, spellings, sql_timestamp
+from trueup.sides.sql.dialects.sqlite_keys import INT64, beyond, is_utf8, usual, within_days
+from trueup.sides.sql.spelling import as_stored, sql_timestamp
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
@@ -40,7 +40,6 @@ _BUSY_SECONDS_MAX = 30.0
 _ROW_BYTES_MIN = 6
 # Between two looks at the clock, where a statement's time is limited.
 _STEPS = 10_000
-_INT64 = range(-(2**63), 2**63)
 # The first that is part of the declared type names the kind; SQLite itself looks at INT, CHAR, CLOB, TEXT, BLOB.
 _KINDS: tuple[tuple[str, Kind], ...] = (
     ("BOOL", kinds.BOOLEAN), ("INTERVAL", kinds.INTERVAL), ("FLOA", kinds.FLOAT), ("POINT", kinds.TEXT),
@@ -83,6 +82,7 @@ class SQLite(Dialect):
             )
             connection.text_factory = _text
             connection.create_function("trueup_version", 3, _version, deterministic=True)
+            connection.create_function("trueup_utf8", 1, is_utf8, deterministic=True)
             connection.execute("PRAGMA foreign_keys = ON")
             return connection
 
@@ -223,47 +223,27 @@ class SQLite(Dialect):
 
     def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
         """The usual spellings, each in the types that a program may have chosen."""
-        texts: list[Any] = list(spellings(text, kind, zone))
-        if is_odd(text, kind):
-            return texts
-        match kind.name:
-            case "boolean":
-                return [*texts, int(text == "true")]
-            case "integer" | "decimal" | "float":
-                whole = integer_value(text)
-                number = [] if text in ("nan", "infinity", "-infinity") else [float(text)]
-                return [*texts, *([whole] if whole is not None and whole in _INT64 else number)]
-            case "bytes":
-                return [*texts, bytes.fromhex(text)]
-            case "uuid":
-                return [*texts, natural(text, kind).bytes]
-        return [each for each in texts if not any("\ud800" <= letter <= "\udfff" for letter in each)]
+        return usual(text, kind, zone)
 
     def loose(self, column: Stored, kind: Kind) -> bool:
         """Always: any column may hold any spelling."""
         return not column.native
 
-    def loosely(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> tuple[str, list[Any]] | None:
-        """The usual spellings, or where in an index the unusual ones are: numbers, then text, then blobs."""
+    def loosely(
+        self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None
+    ) -> Sequence[tuple[str, tuple[Any, ...]]]:
+        """Where in an index the unusual spellings are: numbers, then text, then blobs."""
+        if kind.name in ("date", "timestamp"):
+            return within_days(self.quoted(column.name), text)
+        return [(condition, ()) for condition in beyond(self.quoted(column.name), kind)]
+
+    def unusual(self, column: Stored, kind: Kind) -> str | None:
+        """As `loosely`, whatever the text; and texts that are no UTF-8, which nothing that is bound equals."""
         name = self.quoted(column.name)
-        usual = self.candidates(column, text, kind, zone)
-        match kind.name:
-            case "text" | "enum":
-                unusual = f"{name} < '' OR {name} >= x''"
-            case "integer":
-                unusual = f"({name} >= '' AND {name} IS NOT CAST(CAST({name} AS INTEGER) AS TEXT))"
-            case "decimal" | "float" | "boolean":
-                unusual = f"{name} >= ''"
-            case "bytes":
-                unusual = f"{name} < x''"
-            case "uuid":
-                spelled = f"length({name}) IN (32, 36) AND {name} IN (lower({name}), upper({name}))"
-                unusual = f"NOT (typeof({name}) = 'text' AND {spelled} OR length({name}) = 16)"
-            case "date" | "timestamp":
-                return _within_days(name, usual, text)
-            case _:
-                return None
-        return f"{name} IN ({', '.join('?' * len(usual))}) OR {unusual}", list(usual)
+        conditions = list(beyond(name, kind)) if self.loose(column, kind) else []
+        if kind.name in ("text", "enum"):
+            conditions.append(f"NOT trueup_utf8(CAST({name} AS BLOB))")
+        return "true" if "" in conditions else " OR ".join(conditions) or None
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """Values come as they are."""
@@ -298,7 +278,7 @@ class SQLite(Dialect):
                 return int(stored == "true")
             case "integer":
                 whole = integer_value(stored)
-                return whole if whole is not None and whole in _INT64 else stored
+                return whole if whole is not None and whole in INT64 else stored
             case "float":
                 return float(stored) if stored != "nan" else stored  # SQLite turns a bound nan into null
             case "bytes":
@@ -370,17 +350,3 @@ def _raw(values: Sequence[Any]) -> Raw:
         kind = next(iter(types), str)
         return pa.array(values, {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}[kind])
     return values
-
-
-def _within_days(name: str, usual: Sequence[Any], text: str) -> tuple[str, list[Any]]:
-    """Whatever the zone, a text of a time begins with a day near it, unless it begins with no digit at all.
-
-    The bounds look like no number: to the columns' numeric affinity '0' would be one.
-    """
-    sql = f"{name} IN ({', '.join('?' * len(usual))}) OR {name} < '/~' OR {name} >= ':'"
-    parts = signed_year(text)
-    if parts is None or not 0 < parts[0] < 9999:
-        return sql, list(usual)
-    us = parse_us(text[:10], aware=False, zone=None)
-    near = [timestamp_text(us + days * US_PER_DAY, aware=False)[:10] for days in (-2, 3)]
-    return f"{sql} OR ({name} >= ? AND {name} < ?)", [*usual, *near]

@@ -136,6 +136,10 @@ class Hasher(ABC):
         """Conditions that together select at least the rows with these keys; None where keys must be looked for."""
         return None
 
+    def seeks(self, of: Selection, keys: int, records: int) -> bool:
+        """Whether so many rows are found by key sooner than all are read."""
+        return True
+
     def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
         """A statement for number, rows, rows without a hash, and hash sum of each segment."""
         return f"SELECT {segment}, {function.sums} {of.from_where(condition)} GROUP BY 1"

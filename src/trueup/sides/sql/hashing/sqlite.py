@@ -15,13 +15,18 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from trueup.model.record import Field
+from trueup.sides.sql.find import indexed
 from trueup.sides.sql.hashing import Function, Hasher, Packed, Text, hashed_columns, named, read_as
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 
-# Each column is two arguments of a function, of which SQLite allows 127.
-_COLUMNS_MAX: Final = 60
+# Each column is an argument of a function, of which SQLite allows 127 unless it was told otherwise.
+_COLUMNS_MAX: Final = 100
 _KEYS: Final = {"integer": int, "text": bytes}
+# Looking for a row by its key takes about as long as reading so many in order.
+_SEEK_ROWS: Final = 5
+# Of so many keys, comparing each row with all takes less time than handing over all rows.
+_SCANNED_FOR_MAX: Final = 50
 
 
 class SQLite(Hasher):
@@ -40,24 +45,22 @@ class SQLite(Hasher):
         if None in expected or len(columns) > _COLUMNS_MAX:
             return []
         driver: Any = connection.connection.driver_connection
-        width = 2 * len(expected)
+        keys, texts = len(expected), [at for at, type_ in enumerate(expected) if type_ is bytes]
 
         def hashed(*values: Any) -> int | None:
-            keys = values[:width:2]
-            if [type(key) for key in keys] != expected or not all(map(_is_utf8, keys)):
+            if [*map(type, values[:keys])] != expected:
+                return None
+            try:
+                for at in texts:
+                    values[at].decode()
+            except UnicodeDecodeError:
                 return None
             # Spells any row of these types, and no two rows alike.
             return int.from_bytes(md5(marshal.dumps(values, 0), usedforsecurity=False).digest()[:8], signed=True)
 
-        driver.create_function("trueup_hash", 2 * len(columns), hashed, deterministic=True)
+        driver.create_function("trueup_hash", len(columns), hashed, deterministic=True)
         driver.create_aggregate("trueup_sum", 1, _Sum)
-        arguments = []
-        for field, _ in columns:
-            name = of.dialect.quoted(field.source)
-            # As bytes: not every text is UTF-8, and Python would refuse to decode it.
-            is_text = f"typeof({name}) = 'text'"
-            arguments.append(f"CASE WHEN {is_text} THEN CAST({name} AS BLOB) ELSE {name} END, {is_text}")
-        row = f"trueup_hash({', '.join(arguments)})"
+        row = f"trueup_hash({', '.join(_told_apart(of.dialect.quoted(field.source)) for field, _ in columns)})"
         return [Function(named("sqlite", of, [read_as(*each) for each in columns]), row, summed="trueup_sum({})")]
 
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
@@ -74,6 +77,10 @@ class SQLite(Hasher):
         found = list(zip(*rows, strict=True)) or [()] * len(columns)
         types = [pa.int64() if column.shape == "integer" else pa.string() for column in columns]
         return [pa.array(each, type_) for each, type_ in zip(found, types, strict=True)]
+
+    def seeks(self, of: Selection, keys: int, records: int) -> bool:
+        """Where they are few, and an index leads to them or one statement asks for all of them."""
+        return keys <= _SCANNED_FOR_MAX or (indexed(of) and keys * _SEEK_ROWS < records)
 
     def cancel(self, connection: sa.Connection) -> None:
         """Between two steps of its machine."""
@@ -98,10 +105,6 @@ class _Sum:
         return str(self.total) if self.known else None
 
 
-def _is_utf8(key: Any) -> bool:
-    if isinstance(key, bytes):
-        try:
-            key.decode()
-        except UnicodeDecodeError:
-            return False
-    return True
+def _told_apart(name: str) -> str:
+    """A text as bytes, since not every text is UTF-8 and Python would refuse to decode it; and so bytes as text."""
+    return f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) WHEN 'blob' THEN hex({name}) ELSE {name} END"

@@ -16,8 +16,9 @@ from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.ports import Repair, Scripted, Write
 from trueup.sides.sql.dialects import Dialect, Reading, Stored
+from trueup.sides.sql.find import Row
 from trueup.sides.sql.inspect import Known
-from trueup.sides.sql.read import Row, Selection
+from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import as_stored
 from trueup.sides.sql.write import columns_put
 
