@@ -107,6 +107,19 @@ def test_two_servers_that_always_agreed_need_not_send_their_records(
     assert answered(side(on_postgres, ROWS), side(on_mariadb, right), expected).strategy == strategy
 
 
+@pytest.mark.parametrize(
+    ("expected", "right", "strategy", "sums"),
+    [(UNKNOWN, ROWS, "rows", False), (DIFFERED, ROWS, "rows", False), (AGREED, ROWS, "gate", True),
+     (AGREED, CHANGED, "rows", True)],
+)  # fmt: skip
+def test_two_sqlite_files_whose_keys_have_no_ranges_are_read(
+    on_sqlite: Tables, expected: Expected, right: list[dict[str, str]], strategy: str, sums: bool
+) -> None:
+    """Given an engine that hashes no faster than it reads, I expect sums only where they will probably be equal."""
+    found = answered(side(on_sqlite, ROWS), side(on_sqlite, right), expected)
+    assert (found.strategy, asked_for_sums(found)) == (strategy, sums)
+
+
 def test_few_records_that_mostly_differ_are_read_at_once(on_sqlite: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashed, "_SMALL_ROWS", 1_000)
     left, right = side(on_sqlite, ROWS), side(on_sqlite, CHANGED)

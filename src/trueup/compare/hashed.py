@@ -34,7 +34,7 @@ _SHARE_MAX: Final = 0.4
 _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
-_BOTH_HERE: Final = "both sides are in this process, where that is faster than hashing alike"
+_BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
 # Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
 _SUSPECTS_MAX: Final = 1_000_000
 _NO_RANGES: Final = "keys are no whole numbers that are surely unique"
@@ -267,6 +267,8 @@ class _Case:
     def _gate_first(self) -> bool:
         """Whether both sides are first asked for one number each, which is all where it is equal."""
         likely, canonical = self.expected.agreement, self.sides.function == CANONICAL
+        if self._dear_here:
+            return likely is not None and likely >= _LIKELY
         small = self.rows <= _SMALL_ROWS
         if canonical and (small or self._here == (True, True)):
             return False
@@ -279,6 +281,8 @@ class _Case:
     def _records_because(self, failed: str) -> str:
         """Why records are read, though both sides have hashes; "" where hashes cost less. failed: why the gate did."""
         small = self.rows <= _SMALL_ROWS
+        if self._dear_here:
+            return failed or _BOTH_HERE
         if self.sides.function != CANONICAL:
             return (failed or f"they are few, and {self.expected}") if small else ""
         if self._here == (True, True):
@@ -291,6 +295,12 @@ class _Case:
     @property
     def _here(self) -> tuple[bool, bool]:
         return self.sides.left.here, self.sides.right.here
+
+    @property
+    def _dear_here(self) -> bool:
+        """Whether hashing all records takes as long as reading them, and no ranges of them can be left out."""
+        dear = self._here == (True, True) and (self.sides.left.dear or self.sides.right.dear)
+        return dear and self.rows > _SMALL_ROWS and not self._ranged()
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

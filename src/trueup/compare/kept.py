@@ -36,6 +36,7 @@ class Kept:
     functions: tuple[str, ...] = (CANONICAL,)
     gaps: tuple[str, ...] = ()
     here = True
+    dear = False
     sketches = True
     statements: tuple[str, ...] = ()
 

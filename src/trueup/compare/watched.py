@@ -52,6 +52,7 @@ class Watched:
         self._snapshot, self.traffic = snapshot, traffic
         self.functions, self.gaps = snapshot.functions, snapshot.gaps
         self.unique, self.here, self.sketches = snapshot.unique, snapshot.here, snapshot.sketches
+        self.dear = snapshot.dear
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -37,6 +37,10 @@ class Snapshot(Protocol):
         """Whether it answers from this process, so that no network is between."""
 
     @property
+    def dear(self) -> bool:
+        """Whether hashing a record takes the system as long as reading it."""
+
+    @property
     def unique(self) -> bool:
         """Whether no two records share a key and every key is whole: the system itself says so."""
 

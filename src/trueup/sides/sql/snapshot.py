@@ -93,6 +93,11 @@ class SqlSnapshot:
         return self._hasher.here
 
     @property
+    def dear(self) -> bool:
+        """Whether hashing a record takes as long as reading it."""
+        return self._hasher.dear
+
+    @property
     def sketches(self) -> bool:
         """Not where connections rest: cells can't be asked for in pieces."""
         return self._hasher.sketches and not self._limits.gentle and whole_number_key(self._of) is not None

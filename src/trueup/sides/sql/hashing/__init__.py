@@ -89,6 +89,8 @@ class Hasher(ABC):
 
     # Whether the engine runs in this process, so that no network is between.
     here: ClassVar[bool] = False
+    # Whether hashing a record takes as long as reading it.
+    dear: ClassVar[bool] = False
     # Whether it has a statement for cells.
     sketches: ClassVar[bool] = False
     # Whether several connections can see one instant.

@@ -33,6 +33,7 @@ class SQLite(Hasher):
     """SQLite."""
 
     here: ClassVar[bool] = True
+    dear: ClassVar[bool] = True
 
     def begin(self, connection: sa.Connection) -> str:
         """The first read of a transaction fixes what it sees."""
