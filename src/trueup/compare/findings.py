@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
@@ -22,6 +22,8 @@ from trueup.model.record import Projection
 pc: Any = pyarrow.compute
 # Records next to each other lie on one page of a file.
 _RUN: Final = 16
+# Texts of some rows, by the name of what they are.
+_Columns: TypeAlias = dict[str, list[str | None]]
 
 
 class RowFindings:
@@ -163,7 +165,8 @@ class RowFindings:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though nobody changes it: there are many, and a frozen one takes three times as long to make.
+@dataclass(slots=True)
 class _Line:
     """One record, or a pair of records, of an odd key."""
 
@@ -176,27 +179,22 @@ class _Line:
     right: Values | None = field(default=None)
 
 
-def _keys(batch: pa.RecordBatch, shape: Shape) -> tuple[list[str], list[dict[str, str | None]]]:
-    """Key texts, and the key's values by name, of each row."""
+def _keys(batch: pa.RecordBatch, shape: Shape) -> tuple[list[str], _Columns]:
+    """Key texts of all rows, and the columns of the key."""
     fields = shape.projection.key
     columns = [batch.column(name).cast(shape.schema.field(name).type) for name in shape.keys]
-    texts = [text_array(column, each).to_pylist() for column, each in zip(columns, fields, strict=True)]
-    names = [each.name for each in fields]
-    return key_texts(columns, fields), [dict(zip(names, row, strict=True)) for row in zip(*texts, strict=True)]
+    texts = {each.name: text_array(column, each).to_pylist() for column, each in zip(columns, fields, strict=True)}
+    return key_texts(columns, fields), texts
 
 
-def _values(batch: pa.RecordBatch, shape: Shape, prefix: str, keys: list[dict[str, str | None]]) -> list[Values]:
+def _values(batch: pa.RecordBatch, shape: Shape, prefix: str, keys: _Columns) -> list[Values]:
     """All values of each row by name, the key's included."""
-    texts = [
-        text_array(batch.column(prefix + name).cast(shape.schema.field(name).type), each).to_pylist()
-        for name, each in shape.values()
-    ]
-    names = [each.name for _, each in shape.values()]
-    if not names:
-        return list(keys)
-    return [
-        {**key, **dict(zip(names, row, strict=True))} for key, row in zip(keys, zip(*texts, strict=True), strict=True)
-    ]
+    columns = dict(keys)
+    for name, each in shape.values():
+        found = batch.column(prefix + name).cast(shape.schema.field(name).type)
+        columns[each.name] = text_array(found, each).to_pylist()
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _digests(chunk: pa.RecordBatch, shape: Shape, projection: Projection, rows: int | None = None) -> list[str]:
