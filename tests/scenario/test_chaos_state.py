@@ -224,7 +224,7 @@ def test_workers_survive_a_restart_of_the_server_under_load(tmp_path: Path) -> N
             pair = project.find("people")
             pair.adopt()
             # A program that only begins when the server goes is refused, so that a wrong URL is told at once.
-            until(lambda: len(project.ledger.presences()) == 2, "both have begun")
+            until(lambda: len(project.workers()) == 2, "both have begun")
             for version, how in ((10, signal.SIGINT), (20, signal.SIGQUIT)):
                 change(pair, tmp_path, f"version {version}", version, everybody)
                 begun = len(performed(tmp_path))
