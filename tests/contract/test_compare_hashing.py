@@ -259,3 +259,23 @@ def test_equal_values_of_other_widths_and_scales_hash_alike(on_postgres: Tables)
         sides.append(on_postgres.side(table))
     with compare(*sides, plan(sides[0].describe(), sides[1].describe(), key=("id",))) as found:
         assert (found.strategy, found.agree) == ("gate", True)
+
+
+@pytest.mark.postgres
+def test_nulls_that_a_table_inherits_though_it_declares_none_are_seen(on_postgres: Tables) -> None:
+    """Given a child that dropped the NOT NULL of its parent, I expect its null to differ from a value."""
+    sides = []
+    for value in ("NULL", "5"):
+        child, parent = on_postgres.table("id int"), on_postgres.table("id int PRIMARY KEY, v int NOT NULL")
+        names = {"parent": on_postgres.quoted(parent), "child": on_postgres.quoted(child)}
+        for statement in (
+            "DROP TABLE {child}", "CREATE TABLE {child} () INHERITS ({parent})",
+            "ALTER TABLE {child} ALTER v DROP NOT NULL", f"INSERT INTO {{child}} VALUES (1, {value})",
+            "INSERT INTO {parent} VALUES (2, 7)",
+        ):  # fmt: skip
+            on_postgres.execute(statement.format(**names))
+        sides.append(on_postgres.side(parent))
+    planned = plan(sides[0].describe(), sides[1].describe(), key=("id",))
+    for strategy in ("gate", "segments", "keyhash", "sketch", None):
+        with compare(*sides, planned, strategy=strategy) as found:
+            assert (found.counts.differ, found.counts.same) == (1, 1), strategy

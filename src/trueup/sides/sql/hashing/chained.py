@@ -20,7 +20,7 @@ from trueup.sides.sql.read import Selection
 
 # Deeper expressions come near what the server's parser can hold.
 COLUMNS_MAX: Final = 800
-_TEXTS: Final = ("text", "varchar", "bpchar", "name")
+TEXTS: Final = ("text", "varchar", "bpchar", "name")
 _MARK: Final = "{h} # CASE WHEN {v} IS NULL THEN 1 ELSE 0 END"
 
 
@@ -92,7 +92,7 @@ def _by_record(name: str, value: str, zero: str) -> _Link:
 
 _LINKS: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), _INTEGER),
-    **dict.fromkeys(_TEXTS, _TEXT),
+    **dict.fromkeys(TEXTS, _TEXT),
     **dict.fromkeys(("float4", "float8"), _FLOAT),
     "numeric": _ANY_DECIMAL,
     "bool": _Link("boolean", _BOOLEAN, _BOOLEAN),

@@ -26,7 +26,7 @@ from trueup.sides.sql.hashing import (
     hashed_columns,
     named,
 )
-from trueup.sides.sql.hashing.chained import COLUMNS_MAX, chained, sample
+from trueup.sides.sql.hashing.chained import COLUMNS_MAX, TEXTS, chained, sample
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
@@ -34,7 +34,6 @@ from trueup.sides.sql.spelling import TEXTUAL
 pc: Any = pyarrow.compute
 _SINCE: Final = 140_000  # the first version whose hash of rows can be called from SQL, and with scans by page
 _UNPROVEN_SINCE: Final = 180_000  # from here on, NOT NULL may be declared of a column that still holds nulls
-_TEXTS: Final = ("text", "varchar", "bpchar", "name")
 _REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
@@ -90,7 +89,7 @@ class PostgreSQL(Hasher):
         """By the server's own text, which the session's settings fix."""
         name, base, asked = of.dialect.quoted(field.source), known.stored.base, field.kind
         stored = known.stored.kind
-        if base in _TEXTS or stored.name == "enum":
+        if base in TEXTS or stored.name == "enum":
             return Text(f"{name}::text") if asked.name in TEXTUAL and known.kind == stored else None
         if known.kind != stored and not (asked.name == "timestamp" and known.zone is not None):
             return None
@@ -150,10 +149,9 @@ class PostgreSQL(Hasher):
         """By place in the file, which a plain table of version 14 is scanned by."""
         if not _recent(connection):
             return None
-        table = of.dialect.named(of.inspected.table).replace("'", "''")
         found = connection.exec_driver_sql(
             "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int FROM pg_class c JOIN pg_am a "
-            f"ON a.oid = c.relam WHERE c.oid = '{table}'::regclass AND c.relkind IN ('r', 'm') AND a.amname = 'heap'"
+            f"ON a.oid = c.relam WHERE c.oid = {_regclass(of)} AND c.relkind IN ('r', 'm') AND a.amname = 'heap'"
         ).scalar()
         return None if found is None else list(_pages(int(found)))
 
@@ -198,12 +196,19 @@ def _told(connection: sa.Connection) -> Any:
     return driver.info
 
 
+def _regclass(of: Selection) -> str:
+    table = of.dialect.named(of.inspected.table).replace("'", "''")
+    return f"'{table}'::regclass"
+
+
 def _native(connection: sa.Connection, of: Selection) -> list[Function]:
     columns = hashed_columns(of)
     if not _recent(connection) or len(columns) > COLUMNS_MAX:
         return []
-    row, told = chained(of, columns, trusted=_told(connection).server_version < _UNPROVEN_SINCE)
-    probe = connection.exec_driver_sql(f"SELECT {sample()}").scalar_one()
+    # Foreign tables, partitions and children may hold nulls that their parent declares to be none.
+    alone = f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {_regclass(of)}"
+    probe, plain = connection.exec_driver_sql(f"SELECT {sample()}, ({alone})").one()
+    row, told = chained(of, columns, trusted=plain and _told(connection).server_version < _UNPROVEN_SINCE)
     return [Function(named("postgresql", of, [probe, told]), row)]
 
 
