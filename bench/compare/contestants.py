@@ -23,6 +23,7 @@ TRUEUP: Final = "trueup"
 COMMAND_LINE: Final = "trueup diff"
 LIMIT: Final = "limit"
 PAST: Final = "trueup past the cursor"
+STREAMED: Final = "key and hash of all"
 STRATEGIES: Final = ("segments", "keyhash", "sketch", "rows")
 
 
@@ -139,6 +140,7 @@ _PEERS: Final = (
         "compare_segmented", _SERVERS,
     ),
     ("datacompy (Polars)", ("datacompy", "polars", "connectorx", "pyarrow"), "compare_datacompy", PAIRS),
+    (STREAMED, ("adbc-driver-postgresql", "duckdb", "pyarrow"), "compare_streamed", ("postgres-postgres",)),
 )  # fmt: skip
 _OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     # Without this it sorts its answer, and gives up where a null meets a value.
@@ -150,7 +152,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 def _peers(named: Sequence[str], scenarios: Sequence[str]) -> list[Contestant]:
     found = []
     for name, packages, program, pairs in _PEERS:
-        if named and name not in named:
+        if name not in named if named else name == STREAMED:
             continue
         python = environment(*packages)
         if python is not None:

@@ -24,8 +24,9 @@ CHANGED = [{**row, "v": "other"} if row["id"] == "77" else row for row in ROWS]
 
 @pytest.fixture(autouse=True)
 def large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given bounds so small, two hundred records are many."""
+    """Given bounds so small, two hundred records are many, and a few at their ends tell nothing."""
     monkeypatch.setattr(hashed, "_SMALL_ROWS", -1)
+    monkeypatch.setattr(hashed, "_END_ROWS", 5)
     monkeypatch.setattr(sampled, "_RANGE_ROWS", 2)
 
 
@@ -103,7 +104,27 @@ def test_a_gate_that_fails_after_all_is_followed_by_what_fits(on_postgres: Table
 def test_two_servers_that_always_agreed_need_not_send_their_records(
     on_postgres: Tables, on_mariadb: Tables, expected: Expected, right: list[dict[str, str]], strategy: str
 ) -> None:
-    """Given unlike servers and keys in no order, I expect sums only where they will probably be equal."""
+    """Given a hash as dear as the records, and keys in no order, I expect sums only where they are probably equal."""
+    sides = [side(on_postgres, ROWS), side(on_mariadb, right)]
+    for tables, each in zip((on_postgres, on_mariadb), sides, strict=True):
+        tables.execute(f"ALTER TABLE {tables.quoted(each.label)} ADD d timestamp NULL")
+    # The cheap hash has no days that are none.
+    left = on_postgres.side(sides[0].label, key=["id"], zone="UTC")
+    strict = on_mariadb.side(sides[1].label, key=["id"], zero_date="strict")
+    assert answered(left, strict, expected).strategy == strategy
+
+
+@pytest.mark.postgres
+@pytest.mark.mariadb
+@pytest.mark.parametrize(
+    ("expected", "right", "strategy"),
+    [(AGREED, ROWS, "gate"), (AGREED, CHANGED, "keyhash"), (UNKNOWN, ROWS, "gate"), (DIFFERED, ROWS, "keyhash"),
+     (Expected(6, 10), ROWS, "gate")],
+)  # fmt: skip
+def test_two_servers_with_a_cheap_hash_send_it_rather_than_records(
+    on_postgres: Tables, on_mariadb: Tables, expected: Expected, right: list[dict[str, str]], strategy: str
+) -> None:
+    """Given unlike servers and keys in no order, I expect hashes, and sums first unless they were rarely equal."""
     assert answered(side(on_postgres, ROWS), side(on_mariadb, right), expected).strategy == strategy
 
 

@@ -15,9 +15,12 @@ import pytest
 from sql_tables import Tables
 from trueup.compare import hashed, keyhash, sampled, segments, sketch
 from trueup.compare.choose import compare
-from trueup.compare.keyhash import ranges
+from trueup.compare.kept import CANONICAL
+from trueup.compare.keyhash import Hashed, match_ranges, ranges
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Comparison, Counts
+from trueup.compare.suspects import Suspects
+from trueup.compare.workspace import Workspace
 from trueup.errors import SideError
 from trueup.sides.sql import Sql
 from trueup.sides.sql.snapshot import SqlSnapshot
@@ -153,14 +156,58 @@ def test_a_sketch_that_is_too_small_is_left_for_segments(on_postgres: Tables, mo
 
 
 @pytest.mark.postgres
-def test_a_slow_link_gets_a_sketch(on_postgres: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given one record in a hundred that differs and a link of 1 MB a second, I expect a sketch, and why; else keys."""
+def test_a_slow_link_gets_blocks_or_a_sketch(on_postgres: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given one record in a hundred that differs and a slow link, I expect few bytes, and why; else all keys."""
     left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
     monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
-    for speed, strategy in ((1e6, "sketch"), (1e9, "keyhash"), (None, "keyhash")):
+    for speed, strategy in ((1e5, "sketch"), (1e6, "segments"), (1e9, "keyhash"), (None, "keyhash")):
         found = at_pace(monkeypatch, speed, left, right)
-        assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+        assert (found.strategy, found.counts) == (strategy, Counts(ROWS, ROWS, ROWS - 30, differ=30))
         assert ("in 1.0% of their records; the slower link brings 1.0 MB" in found.reason) == (speed == 1e6)
+        assert any("bit_xor" in each for each in found.read[0].statements) == (speed in (1e5, 1e6))
+
+
+CHANGES = [
+    *SCATTERED,
+    "UPDATE {} SET name = NULL WHERE amount BETWEEN 70 AND 85",  # whole blocks
+    "DELETE FROM {} WHERE amount BETWEEN 250 AND 275",
+]
+
+
+@pytest.mark.parametrize("ids", ["n", "n * n * n", "CASE WHEN n < 2900 THEN n ELSE n + 1000000000000 END", "n * -7"])
+@pytest.mark.parametrize("bits", [1, 4, 9, 40])
+@pytest.mark.parametrize("function", ["", CANONICAL])
+def test_blocks_tell_the_same(tables: Tables, ids: str, bits: int, function: str) -> None:
+    """Given keys that lie in whatever way and blocks of any width, I expect what all hashes tell, in every count."""
+    left, right = pair(tables, *CHANGES, ids=ids)
+    asked = planned(left, right)
+    with closing(left.snapshot(asked.left)) as a, closing(right.snapshot(asked.right)) as b:
+        sides = Hashed(a, b, function or a.functions[0])
+        (first, last), (low, high) = a.span() or (0, 0), b.span() or (0, 0)
+        span = min(first, low), max(last, high)
+        told = []
+        for blocks in (0, bits):
+            with closing(Workspace(64)) as workspace:
+                suspects = Suspects(workspace, asked)
+                match = match_ranges(sides, suspects, ranges(span, ROWS, blocks=blocks > 0), blocks)
+                suspects.records()
+                found = workspace.batches("SELECT k0, n FROM suspects ORDER BY ALL", 8192)
+                told.append((match, [line for batch in found for line in batch.to_pylist()]))
+        assert told[0] == told[1]
+        assert len(told[0][1]) > 300
+
+
+def test_a_block_with_a_record_that_has_no_hash_differs(tables: Tables) -> None:
+    """Given equal sides with a value that SQL can't hash as we do, I expect its block to be looked into."""
+    name = tables.table("id bigint PRIMARY KEY, v double precision")
+    tables.execute(f"INSERT INTO {tables.quoted(name)} VALUES (1, 0.5), (17, 0.5), (18, 1e-25), (40, 0.5)")
+    side = tables.side(name)
+    with closing(side.snapshot(planned(side, side).left)) as snapshot:
+        found = snapshot.blocks(CANONICAL, 0, 47, 4)
+        alone = snapshot.hashes_within(CANONICAL, 0, 15, 100)
+        assert (found["k0"].to_pylist(), found["n"].to_pylist()) == ([0, 1, 2], [1, 2, 1])
+        assert (found["h"].is_null().to_pylist(), found["h"][0]) == ([False, True, False], alone["h"][0])
+        assert snapshot.hashes_within(CANONICAL, 0, 47, 100, (4, [1]))["k0"].to_pylist() == [17, 18]
 
 
 def at_pace(monkeypatch: pytest.MonkeyPatch, speed: float | None, left: Sql, right: Sql) -> Comparison:
@@ -174,27 +221,28 @@ def at_pace(monkeypatch: pytest.MonkeyPatch, speed: float | None, left: Sql, rig
 def test_a_link_has_to_be_slower_where_segments_leave_little_to_send(
     on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a tenth of all segments to look into, I expect a sketch on a link ten times slower than for all records."""
+    """Given a tenth of all segments to look into, I expect blocks and sketches on links ten times slower than else."""
     left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
     monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
     monkeypatch.setattr(sampled.Sample, "segments", lambda *_: 0.1)
-    for speed, strategy in ((1e6, "sketch"), (6e6, "segments"), (None, "segments")):
+    for speed, strategy in ((2e4, "sketch"), (1e6, "segments"), (6e6, "segments"), (None, "segments")):
         found = at_pace(monkeypatch, speed, left, right)
         assert (found.strategy, found.counts.differ) == (strategy, ROWS // 100)
+        assert ("the slower link" in found.reason) == (speed in (2e4, 1e6))
 
 
 @pytest.mark.postgres
 def test_differences_that_cluster_where_nobody_sampled_are_found(
     on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a sketch that was made for too few, I expect key and hash of every record instead."""
+    """Given a sketch that was made for too few, I expect blocks instead."""
     left, right = pair(on_postgres, "UPDATE {} SET name = 'x' WHERE id % 100 = 3")
     monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
-    monkeypatch.setattr(SqlSnapshot, "pace", lambda _: 1e6)
+    monkeypatch.setattr(SqlSnapshot, "pace", lambda _: 1e5)
     monkeypatch.setattr(sampled.Sample, "expected", lambda *_: 1)
     monkeypatch.setattr(sketch, "_CELLS_MIN", 8)
     with compare(left, right, planned(left, right)) as found:
-        assert (found.strategy, found.counts.differ) == ("keyhash", ROWS // 100)
+        assert (found.strategy, found.counts.differ) == ("segments", ROWS // 100)
 
 
 @pytest.mark.postgres

@@ -18,6 +18,7 @@ from trueup.errors import IncompleteScan, SideError, Unreachable
 from trueup.sides.sql import Sql
 from trueup.sides.sql import snapshot as snapshots
 from trueup.sides.sql.hashing import postgresql
+from trueup.sides.sql.instant import Instant
 from trueup.sides.sql.scan import Running
 
 ROWS = 2_000
@@ -134,10 +135,10 @@ def test_no_more_connections_than_allowed(
     used: set[tuple[str, int]] = set()
     pack = postgresql.PostgreSQL.pack
 
-    def watched(self: Any, connection: Any, columns: Any, rest: str, values: Any) -> Any:
+    def watched(self: Any, connection: Any, columns: Any, rest: str, values: Any, order: str = "") -> Any:
         used.add((rest.partition("WHERE")[0], connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()))
         time.sleep(0.01)  # others find this one at work
-        return pack(self, connection, columns, rest, values)
+        return pack(self, connection, columns, rest, values, order)
 
     monkeypatch.setattr(postgresql.PostgreSQL, "pack", watched)
     assert found(left, right, "keyhash") == FOUND
@@ -190,7 +191,7 @@ def test_a_throttled_side_gives_the_same_answer(
 ) -> None:
     """Given sides that may work a part of the time, I expect the same answer, and rests in between."""
     rests: list[float] = []
-    for resting, name in ((snapshots.SqlSnapshot, "_rest"), (Running, "rest")):
+    for resting, name in ((Instant, "_rest"), (Running, "rest")):
         monkeypatch.setattr(resting, name, lambda self, seconds: rests.append(seconds))
     left, right = pair(servers, *DIFFERENCES, throttle=0.9)
     assert found(left, right, strategy) == FOUND

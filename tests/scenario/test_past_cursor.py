@@ -8,7 +8,9 @@ import pytest
 
 import trueup
 from trueup.errors import ConfigError, SchemaError
+from trueup.model.digest import digest_of
 from trueup.model.record import key_text
+from trueup.model.row import Baseline
 from trueup.sides.memory import Memory
 from trueup.testing.clock import START_US, ManualClock
 
@@ -261,3 +263,27 @@ def test_a_side_that_fails_is_told_and_leaves_no_statement_behind(tables):
     with pytest.raises(SchemaError, match="note"):
         pair.run("changed", dry_run=True)
     assert sides[0].now_us() > 0
+
+
+def test_a_dry_run_takes_no_digests_and_shows_what_the_run_will_do(tables, tmp_path, monkeypatch):
+    """Given touched records, some of them stored in another way as everybody knows, I expect one plan either way."""
+    _, sides, change, _ = tables
+    with trueup.Project(f"sqlite:///{tmp_path}/plain.db", seed=1, threads=1) as project:
+        pair = project.pair("plain", authority=sides[0], replica=sides[1], fields=["state", "ratio", "note"], settle=0)
+        pair.adopt()
+        for side in (0, 1):
+            change(side, "note = 'alike'", "id <= 200")
+        change(1, "note = 'ALIKE'", "id = 5")
+        digests = [digest_of(["dropped", "0.625", note]) for note in ("alike", "ALIKE")]
+        known = Baseline(key_text(["5"]), None, *digests, since_us=project.ledger.now_us())
+        assert project.ledger.baseline("plain", [known]) == 1
+        change(0, "note = 'new'", "id IN (7, 300)")
+        change(1, "note = 'by hand'", "id = 8")
+        with monkeypatch.context() as patch:
+            for way in ("scan", "digests"):
+                patch.setattr(type(sides[0]), way, lambda *_: pytest.fail("hashes should have told"))
+            dry = pair.run("changed", dry_run=True)
+        report = pair.run("changed")
+    assert found(dry) == found(report) == [key_text([number]) for number in ("300", "7", "8")]
+    for name in ("left", "right", "differ", "converged"):
+        assert dry.counts[name] == report.counts[name]

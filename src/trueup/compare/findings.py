@@ -31,6 +31,7 @@ class RowFindings:
 
     def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan) -> None:
         self._workspace, self._left, self._right, self._plan = workspace, left, right, plan
+        self._names = [each.name for each in plan.left.fields]
 
     def close(self) -> None:
         """Removes all files."""
@@ -46,8 +47,15 @@ class RowFindings:
 
     def sample(self, every: int) -> Iterator[Difference]:
         """One of `every` differences in key order, evenly spread over the keys that are not surely the same."""
-        lines = self._lines(RANGE if every == 1 else f"{RANGE} AND o % {every} = 0")
-        return (self._difference(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
+        batches = self._shown(RANGE if every == 1 else f"{RANGE} AND o % {every} = 0")
+        # Copies of one key may come in several batches, all of which then have keys with copies.
+        for copied, some in groupby(batches, key=_copied):
+            if copied:
+                lines = (line for batch in some for line in self._lines_of(batch))
+                yield from (self._duplicate(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
+            else:
+                for batch in some:
+                    yield from (self._difference(line) for line in self._lines_of(batch))
 
     def left_records(self, most: int) -> Iterator[Values]:
         """Values of so many records of the left spool, in evenly spread runs of a few."""
@@ -60,7 +68,7 @@ class RowFindings:
         for batch in self._left.spool.take(numbers).to_batches():
             yield from _values(batch, shape, "", _keys(batch, shape)[1])
 
-    def _lines(self, some: str) -> Iterator[_Line]:
+    def _shown(self, some: str) -> Iterator[pa.RecordBatch]:
         a, b = self._left.shape, self._right.shape
         left = [f"l.{name} AS l{name}" for name, _ in a.values()]
         right = [f"r.{name} AS r{name}" for name, _ in b.values()]
@@ -72,8 +80,7 @@ class RowFindings:
                   FROM (FROM odd {some}) AS odd JOIN (FROM tally {some}) USING (o)
                   LEFT JOIN (FROM changed {some}) USING (o) LEFT JOIN ({shown}) AS v USING (o)
                   WHERE gone IS NULL OR gone OR len(fields) > 0 ORDER BY o, i"""
-        for batch in in_ranges(self._workspace, sql):
-            yield from self._lines_of(batch)
+        return in_ranges(self._workspace, sql)
 
     def _lines_of(self, batch: pa.RecordBatch) -> Iterator[_Line]:
         keys, names = _keys(batch, self._left.shape)
@@ -83,28 +90,26 @@ class RowFindings:
         for key, a, b, place, cl, cr, fields, has_left, has_right in zip(keys, left, right, *told, strict=True):
             yield _Line(place, key, cl, cr, fields, a if has_left else None, b if has_right else None)
 
-    def _difference(self, lines: list[_Line]) -> Difference:
-        first = lines[0]
-        if first.left_copies > 1 or first.right_copies > 1:
-            return self._duplicate(lines)
+    def _difference(self, first: _Line) -> Difference:
         kind: DifferenceKind = "missing" if first.right is None else "extra" if first.left is None else "differ"
-        names = [each.name for each in self._plan.left.fields]
-        changed = [names[at] for at in first.fields or ()]
+        changed = tuple([self._names[at] for at in first.fields or ()])
         # A record that should not be there differs, if in nothing else, in the state that says so.
-        for name, states in (self._plan.absent_when or {}).items() if kind == "differ" else ():
-            if name not in changed and (first.left or {}).get(name) in states:
-                changed.append(name)
-        return Difference(
-            kind, first.key, first.left, first.right, tuple(changed), first.left_copies, first.right_copies
-        )
+        if kind == "differ" and self._plan.absent_when:
+            changed += tuple(
+                name for name, states in self._plan.absent_when.items()
+                if name not in changed and (first.left or {}).get(name) in states
+            )  # fmt: skip
+        return Difference(kind, first.key, first.left, first.right, changed, first.left_copies, first.right_copies)
 
     def _duplicate(self, lines: list[_Line]) -> Difference:
+        first = lines[0]
+        if first.left_copies <= 1 and first.right_copies <= 1:
+            return self._difference(first)
         left = [line.left for line in lines if line.left is not None]
         right = [line.right for line in lines if line.right is not None]
         left, right = _without_equals(left, right, self._plan.left)
         a, b = left[0] if left else None, right[0] if right else None
         changed = self._plan.left.changed_fields(a, b) if a is not None and b is not None else ()
-        first = lines[0]
         return Difference(
             "duplicate", first.key, a, b, changed, first.left_copies, first.right_copies, tuple(left), tuple(right)
         )
@@ -163,6 +168,11 @@ class RowFindings:
             Agreement(key, a, None if absent else b, version, action or UPSERT)
             for key, a, b, version, absent, action in zip(keys, left, right, versions, hidden, actions, strict=True)
         ]
+
+
+def _copied(batch: pa.RecordBatch) -> bool:
+    """Whether a side has one of the keys more than once."""
+    return any((pc.max(batch.column(name)).as_py() or 0) > 1 for name in ("cl", "cr"))
 
 
 # Not frozen, though nobody changes it: there are many, and a frozen one takes three times as long to make.

@@ -13,12 +13,13 @@ from typing import Final
 from trueup.compare import sketch
 from trueup.compare.expected import Expected
 from trueup.compare.kept import CANONICAL, Kept
-from trueup.compare.keyhash import Hashed, Range, match_ranges, ranges
+from trueup.compare.keyhash import Hashed, Range, bits_of_blocks, match_ranges, ranges
+from trueup.compare.placed import compare_placed
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
 from trueup.compare.sampled import Sample, pace, sampled
 from trueup.compare.segments import at_once, differing, gate, rows_in_one
-from trueup.compare.suspects import Suspects, Told
+from trueup.compare.suspects import SUSPECTS_MAX, Suspects, Told
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
 from trueup.model.record import Projection
@@ -35,24 +36,27 @@ _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
-# Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
-_SUSPECTS_MAX: Final = 1_000_000
 _NO_RANGES: Final = "keys are no whole numbers that are surely unique"
 # How likely both sides agree where a gate comes first: one that fails is a scan for nothing, and one that passes saves
 # sending and matching the hashes of all records.
 _LIKELY: Final = 0.5
+# So many records of each end of an index tell against it.
+_END_ROWS: Final = 1_000
 # The same where it saves no more than a sample and the parts of a sum, or hashes cost more than sending records.
 _LIKELY_DEAR: Final = 0.8
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
-# A cell is larger than a key and a hash, and decoded by Python.
-_SKETCH_SHARE_MAX: Final = 0.04
 _SKETCH_MAX: Final = 1_000_000
-# Bytes a second from one side while both send, where cells of all records arrive as soon as key and hash of each. The
-# cells cost the databases a grouping in three ways, and Python decodes them; the others are two dozen bytes a record.
-# On slower links the sketch wins by what is not sent, and the more the slower they are; on faster ones it loses by what
-# the grouping costs. Where segments leave only a share of the records to send, it has to be slower by that share.
-_SLOW_LINK: Final = 20_000_000
+# Of records that differ anywhere, from this share on most blocks do.
+_BLOCKS_SHARE_MAX: Final = 0.04
+# Bytes a second from one side while both send, where blocks arrive as soon as key and hash of each record: they are a
+# few bytes for a record instead of some ten, and cost the databases a grouping. On slower links they win by what is not
+# sent, on faster ones they lose by the grouping. Where segments leave only a share of the records to send, the link has
+# to be slower by that share.
+_SLOW_LINK: Final = 14_000_000
+# The same, where cells arrive as soon as blocks: a record that differs takes fewer bytes, and all of them a grouping in
+# three ways.
+_SKETCH_LINK: Final = 250_000
 # Of fewer, key and hash are hardly more than what a trial of the link takes.
 _MANY_ROWS: Final = 50_000
 Tell = Callable[[Suspects], Told]
@@ -147,7 +151,10 @@ class _Case:
     def run(self) -> tuple[Comparison | None, str]:
         """By the strategy asked for, else by the one that fits."""
         asked, failed = self.strategy, ""
-        if asked == "gate" or (asked is None and self._gate_first()):
+        first = asked is None and self._gate_first()
+        if first and self._ends_differ():
+            failed = "records at the ends of an index differ"
+        if asked == "gate" or (first and not failed):
             told, reason = gate(self.sides)
             if told is not None:
                 return self._agreeing(told, reason), reason
@@ -182,12 +189,11 @@ class _Case:
         return found or (self._by_segments(where, span) if by_segments else self._by_keyhash(where, span))
 
     def _over_a_slow_link(self, sample: Sample, sent: float, where: str, span: Range) -> tuple[Comparison, str] | None:
-        """By a sketch, where that arrives before what else is sent; None where it would not.
+        """By blocks, or by a sketch, where that arrives before what else is sent; None where it would not.
 
-        sent: the share of records whose key and hash are sent without it.
+        sent: the share of records whose key and hash are sent without them.
         """
-        expected = max(sample.expected(self.rows), 1)
-        few = sample.share <= _SKETCH_SHARE_MAX and expected <= _SKETCH_MAX and sample.records > 0
+        few = 0 < sample.odd <= _BLOCKS_SHARE_MAX * sample.records
         if not sent or not few or self.rows < _MANY_ROWS:
             return None
         if not (self.sides.left.sketches and self.sides.right.sketches):
@@ -198,7 +204,11 @@ class _Case:
         reason = (
             f"{where}, in {sample.share:.1%} of their records; the slower link brings {speed / 1e6:.1f} MB a second"
         )
-        return self._by_sketch(reason, span, expected)
+        expected, found = sample.expected(self.rows), None
+        if speed < _SKETCH_LINK * sent and expected <= _SKETCH_MAX:
+            found = self._by_sketch(reason, span, expected)
+        bits = bits_of_blocks(span, self.rows, sample.share)
+        return found or self._by_segments(reason, span, bits, everywhere=sent == 1)
 
     # ── strategies ───────────────────────────────────────────────────────────────────────────────────
 
@@ -208,18 +218,36 @@ class _Case:
                 return suspects.add_staged(self.sides.left, self.sides.right, self.sides.function)
             return match_ranges(self.sides, suspects, ranges(span, self.rows))
 
-        return self._settled("keyhash", reason, tell), reason
+        by_place = self._by_place(reason) if span is None and self.sides.unique else None
+        return by_place or self._settled("keyhash", reason, tell), reason
 
-    def _by_segments(self, reason: str, span: Range) -> tuple[Comparison, str]:
-        told, open_ = differing(self.sides, span, self.rows)
+    def _by_place(self, reason: str) -> Comparison | None:
+        workspace = Workspace(min(self.memory_mb, _HASHES_MB))
+        found = None
+        try:
+            found = compare_placed(self.sides, workspace, self.plan, rows=self.rows, memory_mb=self.memory_mb)
+        finally:
+            if found is None:
+                workspace.close()
+        if found is None:
+            return None
+        return Comparison(found[0], self.plan.notes, "keyhash", reason, differing_fields=found[1], findings=found[2])
+
+    def _by_segments(
+        self, reason: str, span: Range, bits: int = 0, *, everywhere: bool = False
+    ) -> tuple[Comparison, str]:
+        """bits: of blocks, the smallest segments, which come next. everywhere: larger ones would all differ."""
+        told, open_ = (Told(), [span]) if everywhere else differing(self.sides, span, self.rows)
         if not open_:
             reason = f"count and hash sum of every segment are equal; {reason}"
             return self._agreeing(told, reason, "segments"), reason
 
         def tell(suspects: Suspects) -> Told:
             width = span[1] - span[0] + 1
-            pieces = (piece for each in open_ for piece in ranges(each, self.rows * (each[1] - each[0] + 1) // width))
-            more = match_ranges(self.sides, suspects, pieces)
+            rows = [self.rows * (each[1] - each[0] + 1) // width for each in open_]
+            counted = zip(open_, rows, strict=True)
+            pieces = (piece for each, few in counted for piece in ranges(each, few, blocks=bits > 0))
+            more = match_ranges(self.sides, suspects, pieces, bits)
             return Told(told.left + more.left, told.right + more.right, told.same + more.same)
 
         return self._settled("segments", reason, tell), reason
@@ -252,7 +280,7 @@ class _Case:
         try:
             suspects = Suspects(workspace, self.plan)
             told = tell(suspects)
-            if suspects.records() > _SUSPECTS_MAX:
+            if suspects.records() > SUSPECTS_MAX:
                 workspace.allow(self.memory_mb)
             counts, differing_fields, findings = suspects.settle(self.sides.left, self.sides.right, told)
         except BaseException:
@@ -277,6 +305,20 @@ class _Case:
         if likely is None:
             return not dear
         return likely >= (_LIKELY_DEAR if dear else _LIKELY)
+
+    def _ends_differ(self) -> bool:
+        """Whether a few records already tell that the sums of all will not be equal.
+
+        They lie in one order only where both systems sort keys alike: where most of them are not the same, none tells.
+        """
+        likely = self.expected.agreement
+        if self.sides.function == CANONICAL or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
+            return False
+        left, right = at_once(self.sides, lambda side: side.ends(self.sides.function, _END_ROWS))
+        if left is None or right is None:
+            return False
+        a, b = set(left.to_pylist()), set(right.to_pylist())
+        return 0 < len(a ^ b) < len(a & b)
 
     def _records_because(self, failed: str) -> str:
         """Why records are read, though both sides have hashes; "" where hashes cost less. failed: why the gate did."""

@@ -20,7 +20,7 @@ from trueup.compare.workspace import BATCH_ROWS, CHUNK_BYTES, CHUNK_ROWS, Spool,
 from trueup.model.columns import text_array
 from trueup.model.digest import CANONICAL_DIGITS, CHECK_MODULUS, HashSum
 from trueup.model.record import Projection
-from trueup.ports import Segments, Side, StoppableScan
+from trueup.ports import Blocks, Segments, Side, StoppableScan
 
 pc: Any = pyarrow.compute
 CANONICAL: Final = "canonical"
@@ -90,15 +90,23 @@ class Kept:
         """Every record's key and hash."""
         return self._batches(f"SELECT {self._keys}, h FROM kept")
 
-    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+    def hashes_within(
+        self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
+    ) -> pa.RecordBatch | None:
         """In key order; None where they are more."""
         within = f"FROM kept WHERE k0 BETWEEN {first}::BIGINT AND {last}::BIGINT"
+        if among is not None:
+            bits, numbers = among
+            within += f" AND (k0 - {first}::BIGINT) >> {bits} IN ({', '.join(map(str, numbers))})"
         if self._number(f"SELECT count(*) {within}") > rows_max:
             return None
-        batches = list(self._batches(f"SELECT k0, h {within} ORDER BY k0"))
-        schema = pa.schema([("k0", pa.int64()), ("h", pa.int64())])
-        whole = pa.Table.from_batches(batches) if batches else schema.empty_table()
-        return pa.RecordBatch.from_arrays([_one(each) for each in whole.columns], names=["k0", "h"])
+        return self._whole(f"SELECT k0, h {within} ORDER BY k0", ("k0", "h"))
+
+    def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
+        """By their numbers."""
+        sql = f"""SELECT (k0 - {first}::BIGINT) >> {bits} AS k0, count(*) AS n, bit_xor(h) AS h FROM kept
+                  WHERE k0 BETWEEN {first}::BIGINT AND {last}::BIGINT GROUP BY 1 ORDER BY 1"""
+        return self._whole(sql, ("k0", "n", "h"))
 
     def hashes_within_each(
         self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
@@ -121,6 +129,18 @@ class Kept:
     def pace(self) -> float | None:
         """Nothing is between."""
         return None
+
+    def ends(self, function: str, rows: int) -> pa.Array[Any] | None:
+        """Nothing is in order."""
+        return None
+
+    def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
+        """Keys are as near as places."""
+        return None
+
+    def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
+        """None: no place was told."""
+        return iter(())
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """From where they were kept, in the order in which they were read."""
@@ -159,6 +179,13 @@ class Kept:
     def _batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         self._reading.result()
         return self._workspace.batches(sql, BATCH_ROWS)
+
+    def _whole(self, sql: str, names: Sequence[str]) -> pa.RecordBatch:
+        """All of an answer of whole numbers."""
+        empty = pa.schema([(name, pa.int64()) for name in names]).empty_table()
+        found = list(self._batches(sql))
+        whole = pa.Table.from_batches(found) if found else empty
+        return pa.RecordBatch.from_arrays([_one(each.cast(pa.int64())) for each in whole.columns], names=list(names))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 

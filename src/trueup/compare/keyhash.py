@@ -2,26 +2,36 @@
 
 Where keys are whole numbers, both sides are asked for the same range of keys at a time, packed into one row, so that
 memory is bounded by a few ranges. Other keys come in any order and are matched on disk.
+
+Over a slow link each range is asked for twice: for the hashes of its blocks, which have a few keys each, and then for
+key and hash of the records in those that differ. That costs the systems a grouping, and saves most of the bytes.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 
 from trueup.compare.suspects import Suspects, Told
-from trueup.ports import Snapshot
+from trueup.ports import Blocks, Snapshot
 
 pc: Any = pyarrow.compute
 # A range is expected to hold this many records, and is cut in two where it holds more than the bound.
 ROWS_WANTED: Final = 32_768
 ROWS_MAX: Final = 65_536
+_BLOCK_ROWS_MIN: Final = 8
+_BLOCK_ROWS_MAX: Final = 4_096
+# From this share of its blocks on, all of a range is asked for.
+_BLOCKS_MAX: Final = 0.5
+# The same of a range that is asked for its blocks: they are small, and each answer waits for a question to arrive.
+BLOCKS_WANTED: Final = 4 * ROWS_WANTED
 # So many ranges are asked for ahead of the one that is being matched.
 _AHEAD: Final = 4
 
@@ -47,19 +57,29 @@ class Hashed:
         self.right.close()
 
 
-def ranges(span: Range, rows: int) -> Iterator[Range]:
-    """The span in pieces of about ROWS_WANTED keys, were they spread evenly."""
+def ranges(span: Range, rows: int, *, blocks: bool = False) -> Iterator[Range]:
+    """The span in pieces of about as many keys as are wanted, were they spread evenly."""
     first, last = span
-    pieces = max(1, -(-rows // ROWS_WANTED))
+    pieces = max(1, -(-rows // (BLOCKS_WANTED if blocks else ROWS_WANTED)))
     width = max(1, -(-(last - first + 1) // pieces))
     while first <= last:
         yield first, min(first + width - 1, last)
         first += width
 
 
-def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Range]) -> Told:
-    """Matches all keys within these ranges, which do not overlap."""
-    matching = _Matching(sides, suspects)
+def bits_of_blocks(span: Range, rows: int, share: float) -> int:
+    """For blocks whose hashes are the fewest bytes together with those of the records in blocks that differ.
+
+    share: of records that differ, anywhere among all.
+    """
+    # A block takes twice the bytes of a record.
+    records = min(max(math.sqrt(2 / share), _BLOCK_ROWS_MIN), _BLOCK_ROWS_MAX)
+    return max(1, round(math.log2(records * (span[1] - span[0] + 1) / max(rows, 1))))
+
+
+def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Range], bits: int = 0) -> Told:
+    """Matches all keys within these ranges, which do not overlap. bits: of blocks of `2 ** bits` keys; 0 for none."""
+    matching = _Matching(sides, suspects, bits)
     with ThreadPoolExecutor(2 * _AHEAD, thread_name_prefix="trueup-hashes") as pool:
         try:
             return matching.run(pool, asked)
@@ -69,63 +89,95 @@ def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Range]) -> T
             raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What both sides are asked about a range: its blocks, or its records.
+
+    among: only those in these blocks. counted: whether its records have been counted.
+    """
+
+    range_: Range
+    blocks: bool
+    among: Blocks | None = None
+    counted: bool = False
+    answers: list[Future[pa.RecordBatch | None]] = field(default_factory=list)
+
+
 class _Matching:
-    def __init__(self, sides: Hashed, suspects: Suspects) -> None:
-        self._sides, self._suspects = sides, suspects
+    def __init__(self, sides: Hashed, suspects: Suspects, bits: int) -> None:
+        self._sides, self._suspects, self._bits = sides, suspects, bits
         self._unique = sides.unique
         self._left = self._right = 0
 
     def run(self, pool: ThreadPoolExecutor, asked: Iterable[Range]) -> Told:
         before = self._suspects.records()
-        todo = iter(asked)
-        again: deque[Range] = deque()
-        waiting: deque[tuple[Range, list[Future[pa.RecordBatch | None]]]] = deque()
+        todo = (_Question(each, blocks=self._bits > 0) for each in asked)
+        again: deque[_Question] = deque()
+        waiting: deque[_Question] = deque()
         while True:
-            while len(waiting) < _AHEAD and (range_ := again.popleft() if again else next(todo, None)) is not None:
-                waiting.append((range_, [pool.submit(self._hashes, side, range_) for side in self._both()]))
+            while len(waiting) < _AHEAD and (question := again.popleft() if again else next(todo, None)) is not None:
+                sides = (self._sides.left, self._sides.right)
+                question.answers.extend(pool.submit(self._answer, side, question) for side in sides)
+                waiting.append(question)
             if not waiting:
                 break
-            range_, futures = waiting.popleft()
-            left, right = (future.result() for future in futures)
-            if left is None or right is None:
-                again.extend(_halves(range_))
-            else:
-                self._match(left, right)
+            again.extend(self._follow(waiting.popleft()))
         odd = self._suspects.records() - before
         return Told(self._left, self._right, (self._left + self._right - odd) // 2)
 
-    def _both(self) -> tuple[Snapshot, Snapshot]:
-        return self._sides.left, self._sides.right
-
-    def _hashes(self, side: Snapshot, range_: Range) -> pa.RecordBatch | None:
+    def _answer(self, side: Snapshot, question: _Question) -> pa.RecordBatch | None:
+        if question.blocks:
+            return side.blocks(self._sides.function, *question.range_, self._bits)
         # A single key that repeats can't be cut in two.
-        rows_max = ROWS_MAX if range_[0] < range_[1] else 2**31 - 1
-        return side.hashes_within(self._sides.function, *range_, rows_max)
+        rows_max = ROWS_MAX if question.range_[0] < question.range_[1] else 2**31 - 1
+        return side.hashes_within(self._sides.function, *question.range_, rows_max, question.among)
 
-    def _match(self, left: pa.RecordBatch, right: pa.RecordBatch) -> None:
-        self._left += left.num_rows
-        self._right += right.num_rows
-        if not (self._unique and self._match_in_order(left, right)):
+    def _follow(self, question: _Question) -> list[_Question]:
+        """Takes the answers; what is to be asked next."""
+        left, right = (answer.result() for answer in question.answers)
+        if left is None or right is None:
+            return [_Question(half, blocks=False, counted=question.counted) for half in _halves(question.range_)]
+        if question.blocks:
+            return self._among(question.range_, left, right)
+        if not question.counted:
+            self._left += left.num_rows
+            self._right += right.num_rows
+        found = _unequal(left, right) if self._unique else None
+        if found is None:
             self._suspects.add_hashed(left, right)
+        for keys, records in found or ():
+            self._suspects.add(keys, records)
+        return []
 
-    def _match_in_order(self, left: pa.RecordBatch, right: pa.RecordBatch) -> bool:
-        """False where the keys that both sides have do not come in one order."""
+    def _among(self, range_: Range, left: pa.RecordBatch, right: pa.RecordBatch) -> list[_Question]:
+        self._left += pc.sum(left.column("n")).as_py() or 0
+        self._right += pc.sum(right.column("n")).as_py() or 0
+        found = _unequal(left, right)
+        if found is None:
+            return [_Question(range_, blocks=False, counted=True)]
+        numbers: list[Any] = pa.concat_arrays([keys for keys, _ in found]).to_pylist()
+        if not numbers:
+            return []
+        many = len(numbers) > _BLOCKS_MAX * max(left.num_rows, right.num_rows)
+        return [_Question(range_, blocks=False, among=None if many else (self._bits, numbers), counted=True)]
+
+
+def _unequal(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[pa.Array[Any], int]] | None:
+    """Keys of one side alone, and of both where something else differs, each with how many sides have them.
+
+    None where the keys that both sides have do not come in one order.
+    """
+    found: list[tuple[pa.Array[Any], int]] = []
+    if not left.column("k0").equals(right.column("k0")):
+        shared = [pc.is_in(a.column("k0"), value_set=b.column("k0")) for a, b in ((left, right), (right, left))]
+        found = [(a.column("k0").filter(pc.invert(of)), 1) for a, of in zip((left, right), shared, strict=True)]
+        left, right = (a.filter(of) for a, of in zip((left, right), shared, strict=True))
         if not left.column("k0").equals(right.column("k0")):
-            alone = [_lacking(*each) for each in ((left, right), (right, left))]
-            left, right = (batch.filter(pc.invert(mask)) for batch, (mask, _) in zip((left, right), alone, strict=True))
-            if not left.column("k0").equals(right.column("k0")):
-                return False
-            for _, keys in alone:
-                self._suspects.add(keys, records=1)
-        unequal = pc.fill_null(pc.not_equal(left.column("h"), right.column("h")), fill_value=True)
-        self._suspects.add(left.column("k0").filter(unequal))
-        return True
-
-
-def _lacking(batch: pa.RecordBatch, other: pa.RecordBatch) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Which records have keys that another batch lacks, and these keys."""
-    mask = pc.invert(pc.is_in(batch.column("k0"), value_set=other.column("k0")))
-    return mask, batch.column("k0").filter(mask)
+            return None
+    unequal = pa.repeat(pa.scalar(value=False), left.num_rows)
+    for a, b in zip(left.columns[1:], right.columns[1:], strict=True):
+        unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(a, b), fill_value=True))
+    return [*found, (left.column("k0").filter(unequal), 2)]
 
 
 def _halves(range_: Range) -> tuple[Range, Range]:

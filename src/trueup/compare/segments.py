@@ -14,8 +14,9 @@ from trueup.compare.keyhash import Hashed, Range
 from trueup.compare.suspects import Told
 from trueup.ports import Segments, Snapshot
 
-# A segment is to hold about so many records, and there are at most so many segments.
-_ROWS_WANTED: Final = 2_048
+# A segment is to hold about so many records, and there are at most so many segments. A scattered difference costs the
+# hashes of a segment once more, on a link as in two systems of different kinds; a segment costs a line of the answer.
+_ROWS_WANTED: Final = 256
 _SEGMENTS_MAX: Final = 65_536
 T = TypeVar("T")
 

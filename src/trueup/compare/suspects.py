@@ -25,6 +25,8 @@ _SALT: Final = 0x1E3779B97F4A7C15
 # A record without a hash is a suspect, whatever the other side has.
 _NO_HASH: Final = {"left": "coalesce(h, 1)", "right": f"coalesce(xor(h, {_SALT}), 2)"}
 _KEYS_AT_ONCE: Final = 8_192
+# Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
+SUSPECTS_MAX: Final = 1_000_000
 # Keys and hashes of both sides that are matched at once.
 _BYTES_AT_ONCE: Final = 64 << 20
 
@@ -41,6 +43,11 @@ class Told:
     def counts(self) -> Counts:
         """Where nothing else is to be told."""
         return Counts(left=self.left, right=self.right, same=self.same)
+
+    def judged(self, rest: Counts) -> Counts:
+        """With what was told of all other records by reading them."""
+        same = self.same
+        return replace(rest, left=same + rest.left, right=same + rest.right, same=same + rest.same)
 
 
 class Suspects:
@@ -126,10 +133,7 @@ class Suspects:
         counts, differing, findings = judge_records(self.workspace, a, b, self._plan, lambda: _close(left, right))
         if not seeking:
             return counts, differing, findings
-        whole = replace(
-            counts, left=told.same + counts.left, right=told.same + counts.right, same=told.same + counts.same
-        )
-        return whole, differing, findings
+        return told.judged(counts), differing, findings
 
     def _put(self) -> None:
         waiting, self._waiting = self._waiting, []

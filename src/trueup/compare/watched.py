@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from trueup.model.digest import HashSum
-from trueup.ports import Segments, Snapshot
+from trueup.ports import Blocks, Segments, Snapshot
 
+pc: Any = pyarrow.compute
 # Of a number in an answer.
 _NUMBER_BYTES = 8
 
@@ -82,10 +85,18 @@ class Watched:
             self.traffic.add(batch.num_rows, batch.nbytes, batch.num_rows)
             yield batch
 
-    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+    def hashes_within(
+        self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
+    ) -> pa.RecordBatch | None:
         """As the snapshot's; what was too much has crossed all the same."""
-        batch = self._snapshot.hashes_within(function, first, last, rows_max)
-        self._ranged(batch, rows_max)
+        batch = self._snapshot.hashes_within(function, first, last, rows_max, among)
+        self._ranged(batch, rows_max, again=among is not None)
+        return batch
+
+    def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
+        """As the snapshot's."""
+        batch = self._snapshot.blocks(function, first, last, bits)
+        self.traffic.add(batch.num_rows, 2 * _NUMBER_BYTES * batch.num_rows, pc.sum(batch.column("n")).as_py() or 0)
         return batch
 
     def hashes_within_each(
@@ -97,9 +108,9 @@ class Watched:
             self._ranged(batch, rows_max)
         return batches
 
-    def _ranged(self, batch: pa.RecordBatch | None, rows_max: int) -> None:
+    def _ranged(self, batch: pa.RecordBatch | None, rows_max: int, *, again: bool = False) -> None:
         rows = rows_max + 1 if batch is None else batch.num_rows
-        self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None else rows)
+        self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None or again else rows)
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
         """As the snapshot's."""
@@ -111,6 +122,22 @@ class Watched:
     def pace(self) -> float | None:
         """As the snapshot's."""
         return self._snapshot.pace()
+
+    def ends(self, function: str, rows: int) -> pa.Array[Any] | None:
+        """As the snapshot's."""
+        answer = self._snapshot.ends(function, rows)
+        if answer is not None:
+            self.traffic.add(len(answer), answer.nbytes)
+        return answer
+
+    def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
+        """As the snapshot's."""
+        batches = self._snapshot.placed(function)
+        return None if batches is None else self.traffic.records(batches)
+
+    def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
+        """As the snapshot's."""
+        return self.traffic.records(self._snapshot.placed_records(places), again=True)
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """As the snapshot's."""

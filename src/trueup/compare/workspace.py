@@ -195,3 +195,42 @@ def in_ranges(workspace: Workspace, sql: str) -> Iterator[pa.RecordBatch]:
     """
     for first in range(1, workspace.number("SELECT max(o) FROM odd") + 1, BATCH_ROWS):
         yield from workspace.batches(sql, BATCH_ROWS, {"first": first, "last": first + BATCH_ROWS - 1})
+
+
+class Parts:
+    """Batches of one schema, their rows parted by the last bits of the column `h` into as many files, a power of two.
+
+    Few enough rows of a part are then all that is in memory at once.
+    """
+
+    def __init__(self, directory: Path, name: str, parts: int) -> None:
+        self._paths = [directory / f"{name}-{at:04}.arrow" for at in range(parts)]
+        self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
+        self.rows = 0
+
+    def append(self, batches: list[pa.RecordBatch]) -> None:
+        """Keeps the rows, the better the more of them at once. All must have been kept before a part is asked for."""
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        part = pc.bit_wise_and(rows.column("h"), len(self._paths) - 1).cast(pa.uint8())
+        ordered = rows.take(pc.sort_indices(part))
+        counts = {each["values"]: each["counts"] for each in pc.value_counts(part).to_pylist()}
+        with _room():
+            if not self._writers:
+                self._writers = [pa.ipc.new_stream(pa.OSFile(str(path), "wb"), rows.schema) for path in self._paths]
+            start = 0
+            for at, writer in enumerate(self._writers):
+                writer.write_table(ordered.slice(start, counts.get(at, 0)))
+                start += counts.get(at, 0)
+        self.rows += rows.num_rows
+
+    def close(self) -> None:
+        """Ends the keeping."""
+        with _room():
+            for writer in self._writers:
+                writer.close()
+
+    def part(self, at: int) -> pa.Table:
+        """All rows of a part."""
+        with _room(), pa.OSFile(str(self._paths[at]), "rb") as file, pa.ipc.open_stream(file) as stream:
+            rows: pa.Table = stream.read_all()
+            return rows

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from trueup.compare.result import Agreement
+from trueup.engine.alike import looked_at, shown
 from trueup.engine.glance import UNKNOWN, Glance
 from trueup.engine.reach import reach
 from trueup.engine.records import Records
@@ -100,17 +101,34 @@ def reaches(records: Records, runs: Runs, cutoff_us: int | None) -> dict[str, in
 def touched(records: Records, ledger: Ledger, past: Past, *, remember: bool) -> Iterator[Touched]:
     """What was touched, a batch at a time; with `remember`, also what agrees in another state than the ledger knows.
 
-    What was touched at one side mostly was at the other one too, and is looked up once; after both were read, so that
-    a job that ends in between shows an agreement, and never hides a drift.
+    The ledger is asked after both sides were read, so that a job that ends in between shows an agreement, and never
+    hides a drift.
     """
+    since = past.left - _overlap(records)
+    since_right = None if past.right is None else past.right - records.pair.overlap_us
+    # Hashes tell neither what is to be remembered nor an action.
+    hashed = not (remember or records.pair.absent_when or records.pair.action_field)
+    both = None if since_right is None or not hashed else records.asked(since, since_right)
+    found = None if both is None else shown(*both)
+    if both is None or found is None:
+        yield from _digested(records, ledger, since, since_right, remember=remember)
+        return
+    yield Touched(left=found.left, right=found.right)
+    for seen in looked_at(*both, found.others):
+        yield Touched(suspects=ledger.unlike(records.pair.name, seen))
+
+
+def _digested(
+    records: Records, ledger: Ledger, since: int, since_right: int | None, *, remember: bool
+) -> Iterator[Touched]:
+    """By their digests. What was touched at one side mostly was at the other one too, and is looked up once."""
     pair, waiting, twice, matched = records.pair, dict[str, _Told](), set[str](), set[str]()
     with ExitStack() as reading:
         # Both before either is waited for: systems that can read at the same time.
-        since = past.left - _overlap(records)
         left = reading.enter_context(closing(records.glance_authority(since, versioned=remember)))
         right = None
-        if past.right is not None:
-            right = reading.enter_context(closing(records.glance_replica(past.right - pair.overlap_us)))
+        if since_right is not None:
+            right = reading.enter_context(closing(records.glance_replica(since_right)))
         for seen in left:
             shown = _told(seen)
             if right is None or len(waiting) >= _WAITING_MAX:

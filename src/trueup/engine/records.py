@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from trueup.compare.plan import Plan, plan
+from trueup.engine.alike import Asked
 from trueup.engine.glance import Glances, glanced, keys_and_digests
 from trueup.errors import ConfigError, SchemaError
 from trueup.model.canonical import canonical_text
@@ -216,6 +217,14 @@ class Records:
         """The replica's records of these versions, by its own clock; without their actions."""
         assert self.pair.replica is not None
         return glanced(self.pair.replica, self.replica, since)
+
+    def asked(self, since: int, since_replica: int) -> tuple[Asked, Asked]:
+        """Both sides, each with the versions from which on it is asked what it has: see `shown`."""
+        assert self.pair.replica is not None
+        return (
+            Asked(self.pair.authority, self.plan.left, since),
+            Asked(self.pair.replica, self.replica, since_replica),
+        )
 
     def scan_replica(self, scope: Scope = EVERYTHING) -> Iterator[dict[str, str]]:
         """Digests of the replica's records in scope by key, a batch at a time."""

@@ -111,18 +111,20 @@ def hash_sum(batches: Iterable[pa.RecordBatch], projection: Projection) -> HashS
 
 def key_texts(columns: Sequence[Array], fields: Sequence[Field]) -> list[str]:
     """The key texts of delivered key columns."""
+    return list(key_text_array(columns, fields).to_pylist())
+
+
+def key_text_array(columns: Sequence[Array], fields: Sequence[Field]) -> Any:
+    """The same, as an array of text."""
     parts = [text_array(column, field) for column, field in zip(columns, fields, strict=True)]
     if any(part.null_count or pc.any(pc.match_substring_regex(part, r'["\\\x00-\x1f\x7f]')).as_py() for part in parts):
-        return [key_text(row) for row in zip(*(part.to_pylist() for part in parts), strict=True)]
+        return pa.array(list(map(key_text, zip(*(part.to_pylist() for part in parts), strict=True))), pa.string())
     joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _literal('","'))
-    answer: list[str] = pc.binary_join_element_wise(_literal('["'), joined, _literal('"]'), _literal("")).to_pylist()
-    return answer
+    return pc.binary_join_element_wise(_literal('["'), joined, _literal('"]'), _literal(""))
 
 
 def _literal(text: str) -> Any:
-    """A scalar, without asking Arrow to make one: it would import pandas where that is installed, which takes longer
-    than some thousands of keys.
-    """
+    """A scalar. Made by Arrow, it would import pandas where that is installed, which takes longer than many keys."""
     letters = text.encode()
     ends = struct.pack("=2i", 0, len(letters))
     return pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(ends), pa.py_buffer(letters)])[0]

@@ -22,6 +22,7 @@ from trueup.ports.sides import (
     DivisibleSide,
     ExaminableSide,
     Examined,
+    GlancingSide,
     MarkableSide,
     RunningSide,
     Scope,
@@ -34,7 +35,7 @@ from trueup.ports.sides import (
     Written,
     provides,
 )
-from trueup.ports.snapshots import HashingSide, Segments, Snapshot
+from trueup.ports.snapshots import Blocks, HashingSide, Segments, Snapshot
 from trueup.ports.state import Archive, DeadLetters, Ledger
 from trueup.ports.systems import Budgets, Clock, Gate, GatedSide
 from trueup.ports.trends import Trends
@@ -47,6 +48,7 @@ __all__ = [
     "UNTRACED",
     "AnchorPlace",
     "Archive",
+    "Blocks",
     "Budgets",
     "Capabilities",
     "Cases",
@@ -62,6 +64,7 @@ __all__ = [
     "Examined",
     "Gate",
     "GatedSide",
+    "GlancingSide",
     "Handovers",
     "HashingSide",
     "Ledger",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -140,6 +140,20 @@ class DigestingSide(Side, Protocol):
 
         Reading begins at once, beside whatever else is read. A few older records may be among them. A digest is null
         where only a read can tell it; the answer is None where that is so of all.
+        """
+
+
+@runtime_checkable
+class GlancingSide(Side, Protocol):
+    """A side that can hash what is newer where it is, which takes a fraction of the time of a digest."""
+
+    def hashes(
+        self, projection: Projection, since: int, rows_max: int
+    ) -> Mapping[str, Callable[[], Generator[pa.RecordBatch, None, None]]]:
+        """By the name of a hash function that costs less (see `Snapshot.functions`), what begins to read by it at once.
+
+        Columns by position: key, as scans deliver it, and the hash of at most so many records with version >= since:
+        int64, null where only a read can tell. A few older records may be among them. Empty where it can't be asked.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from trueup.model.digest import HashSum
 from trueup.model.record import Projection
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Sums by number of the segment; None where a record of the segment can't be hashed.
 Segments = Mapping[int, HashSum | None]
+# Some of the blocks of a range of keys from `first` on: bits, and numbers `(key - first) >> bits`.
+Blocks = tuple[int, Sequence[int]]
 
 
 class Snapshot(Protocol):
@@ -46,7 +48,7 @@ class Snapshot(Protocol):
 
     @property
     def sketches(self) -> bool:
-        """Whether it can make `cells`, hashes permitting."""
+        """Whether it has `blocks`, and `cells`, hashes permitting."""
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -64,8 +66,20 @@ class Snapshot(Protocol):
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
         """Every record's hash, in batches of bounded size, in any order."""
 
-    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
-        """Hashes of the keys from `first` to `last`, both included, in key order; None where they are more."""
+    def hashes_within(
+        self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
+    ) -> pa.RecordBatch | None:
+        """Hashes of the keys from `first` to `last`, both included, in key order; None where they are more.
+
+        Of a function that says so of itself, most bits of each may be all that is told. among: only what is in these
+        blocks.
+        """
+
+    def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
+        """Of each block of `2 ** bits` keys (at most 2^20) that has records: k0 (number), n (records), h (XOR).
+
+        In the order of their numbers; h is null where a record can't be hashed. Only where `sketches`.
+        """
 
     def hashes_within_each(
         self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
@@ -81,6 +95,18 @@ class Snapshot(Protocol):
 
     def pace(self) -> float | None:
         """How many bytes arrive from the system in a second, by a short trial; None where nothing is between."""
+
+    def ends(self, function: str, rows: int) -> pa.Array[Any] | None:
+        """Hashes of the first and the last so many records by key; None where no index leads to them."""
+
+    def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
+        """Every record's hash `h`, never null, and place `p`: where it lies as long as this is open.
+
+        In batches of bounded size, at least one, in any order. None where records can't be read by where they lie.
+        """
+
+    def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
+        """The records that lie there, as a scan delivers them."""
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """At least every record with one of these keys that is not in `unusual`, as a scan delivers them.

@@ -1,26 +1,26 @@
-"""Digests taken inside the database: what a scan would bring here to be digested, in a fraction of the bytes."""
+"""Digests and hashes of what is newer, taken inside the database: what a scan would bring here, in far fewer bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
+from trueup.errors import IncompleteScan
 from trueup.model.kinds import TEXT
-from trueup.sides.sql.dialects import Reading, Stored
-from trueup.sides.sql.hashing import Hasher, Packed, Text, packed
+from trueup.model.record import Field
+from trueup.sides.sql.dialects import VERSION, Reading, Stored
+from trueup.sides.sql.hashing import CANONICAL, Hasher, Packed, Text, packed
+from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection, delivered_array, newer
 
 
 def digest(connection: sa.Connection, of: Selection, hasher: Hasher) -> Text | None:
     """SQL for the digest of a row; None where only Python can tell it, or can't ask for what is newer."""
     asked = of.projection
-    if asked.version is None or not asked.fields or any(field.rule.folds for field in asked.fields):
-        return None
-    version = of.inspected.column(asked.version.source)
-    if not of.dialect.versioned(version.stored, version.kind):
+    if not _versioned(of) or not asked.fields or any(field.rule.folds for field in asked.fields):
         return None
     return hasher.digest(connection, of, [(field, of.inspected.column(field.source)) for field in asked.fields])
 
@@ -32,19 +32,67 @@ def digests(
     condition, _, values = newer(of, since)
     rest = of.from_where(condition)
     columns = [*of.key, *of.columns[len(of.columns) - len(of.projection.extra) :]]
-    names = [*(f"c{at}" for at in range(len(columns))), "d"]
+    told = Packed(found.certain, "text", nullable=bool(found.unless))
     wanted = packed([(field, known) for field, known, _ in columns], of, hasher)
-    if wanted is not None:
-        wanted.append(Packed(found.certain, "text", nullable=bool(found.unless)))
-        packs = hasher.packs(connection, wanted, rest, values)
-        if packs is not None:
-            for arrays in packs:
-                yield pa.RecordBatch.from_arrays(arrays, names=names)
-            return
+    packs = None if wanted is None else hasher.packs(connection, [*wanted, told], rest, values)
+    if packs is None:
+        packs = _scanned(connection, of, columns, Reading(found.certain, "text", TEXT), rest, values)
+    for arrays in packs:
+        yield _batch(arrays, "d")
+
+
+def functions(connection: sa.Connection, of: Selection, hasher: Hasher) -> list[str]:
+    """Names of hash functions that cost less than a digest; none where what is newer can't be asked for."""
+    if not _versioned(of):
+        return []
+    return [function.name for function in hasher.functions(connection, of) if function.name != CANONICAL]
+
+
+def hashes(
+    connection: sa.Connection, of: Selection, hasher: Hasher, name: str, since: int, rows_max: int
+) -> Generator[pa.RecordBatch, None, None]:
+    """Key and hash of at most so many rows whose version may be >= since, in one statement. name: of the function."""
+    # Asked again: this connection may lead to another server, and one in this process has to be given the function.
+    function = next((each for each in hasher.functions(connection, of) if each.name == name), None)
+    if function is None:
+        label = of.inspected.description.label
+        raise IncompleteScan(f"{label}: its server hashes in another way than a moment ago.", hint="Run it again.")
+    condition, _, values = newer(of, since)
+    rest = f"{of.from_where(condition)} LIMIT {rows_max}"
+    told = Packed(function.hash, "integer", nullable=bool(function.unless))
+    wanted = packed([(field, known) for field, known, _ in of.key], of, hasher)
+    # Where rows are packed rather than scanned: so few in one go, since to number them takes half as long again.
+    if wanted is not None and hasher.packs(connection, [*wanted, told], rest, values) is not None:
+        yield _batch(hasher.pack(connection, [*wanted, told], rest, values), "h")
+        return
+    for arrays in _scanned(connection, of, of.key, Reading(function.hash, "integer", VERSION), rest, values):
+        yield _batch(arrays, "h")
+
+
+def _versioned(of: Selection) -> bool:
+    asked = of.projection.version
+    if asked is None:
+        return False
+    version = of.inspected.column(asked.source)
+    return of.dialect.versioned(version.stored, version.kind)
+
+
+def _scanned(
+    connection: sa.Connection,
+    of: Selection,
+    columns: Sequence[tuple[Field, Known, Reading]],
+    told: Reading,
+    rest: str,
+    values: list[Any],
+) -> Generator[list[pa.Array[Any]], None, None]:
+    type_ = pa.int64() if told.kind is VERSION else pa.string()
     selected: list[tuple[Stored | None, Reading]] = [(known.stored, reading) for _, known, reading in columns]
-    selected.append((None, Reading(found.certain, "text", TEXT)))
+    selected.append((None, told))
     for raw in of.dialect.scan(connection, selected, rest, values):
         *beside, last = raw
         arrays = [delivered_array(each, column, of, {}) for each, column in zip(beside, columns, strict=True)]
-        told: pa.Array[Any] = last if isinstance(last, pa.Array) else pa.array(last, pa.string())
-        yield pa.RecordBatch.from_arrays([*arrays, told], names=names)
+        yield [*arrays, last.cast(type_) if isinstance(last, pa.Array) else pa.array(last, type_)]
+
+
+def _batch(arrays: list[pa.Array[Any]], last: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(arrays, names=[*(f"c{at}" for at in range(len(arrays) - 1)), last])

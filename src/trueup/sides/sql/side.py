@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -145,6 +146,22 @@ class Sql:
             return digesting.digests(connection, of, hasher, found, since)
 
         return Ahead(self._streamed(start, projection))
+
+    def hashes(self, projection: Projection, since: int, rows_max: int) -> dict[str, Callable[[], Ahead]]:
+        """In one statement, by what the engine does fastest."""
+        from trueup.sides.sql import digesting  # noqa: PLC0415  only a comparison needs it
+
+        of, hasher = self._selection(projection), self._dialect.hasher()
+        with self._connection() as connection:
+            names = digesting.functions(connection, of, hasher)
+
+        def begin(name: str) -> Ahead:
+            def start(connection: sa.Connection, of: reading.Selection, _: dict[str, int]) -> _Batches:
+                return digesting.hashes(connection, of, hasher, name, since, rows_max)
+
+            return Ahead(self._streamed(start, projection))
+
+        return {name: partial(begin, name) for name in names}
 
     def _streamed(self, start: _Start, projection: Projection) -> Scan:
         running = Running(self.label, lambda connection: self._dialect.hasher().cancel(connection))

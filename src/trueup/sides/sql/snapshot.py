@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ import sqlalchemy as sa
 
 from trueup.model.columns import key_texts
 from trueup.model.digest import HashSum
-from trueup.ports import EVERYTHING
+from trueup.ports import EVERYTHING, Blocks
 from trueup.sides.sql import find as finding
 from trueup.sides.sql import read as reading
 from trueup.sides.sql.dialects import VERSION, Reading, Stored
@@ -23,20 +22,20 @@ from trueup.sides.sql.hashing import (
     Function,
     Hasher,
     Packed,
+    first_and_last,
     gaps,
     packed_key,
     part_keys,
     unique,
     whole_number_key,
 )
+from trueup.sides.sql.hashing.abridged import abridged, abridges, joined, parted
+from trueup.sides.sql.instant import Instant
 from trueup.sides.sql.limits import UNLIMITED, Limits
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.trouble import in_our_words
 
 pc: Any = pyarrow.compute
-# How often, and for how long, what still runs is told to end.
-_ENDING_S: Final = 0.2
-_ENDING_MAX_S: Final = 10.0
 # Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
 _PIECE_ROWS: Final = 32_768
 # Long enough to time on a link that is worth timing, and soon there on any other.
@@ -58,21 +57,13 @@ class SqlSnapshot:
         place: str,
         limits: Limits = UNLIMITED,
     ) -> None:
-        self._connect, self._hasher, self._of, self._place = connect, hasher, of, place
-        self._ready = threading.Condition()
-        self._limits, self._max = limits, limits.connections
-        self._closed = False
-        self._free: list[sa.Connection] = []
-        self._busy: list[sa.Connection] = []
+        self._hasher, self._of, self._place, self._limits = hasher, of, place, limits
         self._statements: dict[str, None] = {}
         with self._in_our_words():
-            first = connect()
-            self._free.append(first)
+            self._instant = Instant(connect, hasher, limits)
             try:
-                self._instant = hasher.begin(first)
-                if not (hasher.shares_instant and self._instant):
-                    self._max = 1
-                self._known = {function.name: function for function in hasher.functions(first, of)}
+                with self._instant.connection() as connection:
+                    self._known = {function.name: function for function in hasher.functions(connection, of)}
             except BaseException:
                 self.close()
                 raise
@@ -155,20 +146,46 @@ class SqlSnapshot:
         if pages is None or columns is None:
             yield from self._scanned(self._known[function])
             return
-        packed = [*columns, Packed(self._known[function].hash, "integer", nullable=True)]
+        packed = [*columns, self._known[function].packed]
         for condition, values in pages:
             yield self._packed(packed, self._of.from_where(condition), values)
 
-    def hashes_within(self, function: str, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:
+    def hashes_within(
+        self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
+    ) -> pa.RecordBatch | None:
         """One packed row, in the order of the index."""
-        key = whole_number_key(self._of)
+        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
         assert key is not None
-        mark = self._of.dialect.mark
-        rest = self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}") + f" ORDER BY {key} LIMIT {rows_max + 1}"
-        known = self._known[function]
-        hashed = Packed(known.hash, "integer", nullable=bool(known.unless))
-        batch = self._packed([Packed(key, "integer", nullable=False), hashed], rest, (first, last))
+
+        def rest(numbers: str) -> str:
+            some = f" AND {self._block(key, among[0])} IN ({numbers})" if among else ""
+            return self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}{some}")
+
+        values = [first, last, *([first] if among else [])]
+        order = f" ORDER BY {key} LIMIT {rows_max + 1}"
+        short = abridges(known, first, last)
+        columns = [Packed(key, "integer", nullable=False), known.packed]
+        if short:
+            columns, values = [joined(f"{self._hasher.wide.format(key)} - {mark}", known)], [first, *values]
+        self._note(f"SELECT {', '.join(each.sql for each in columns)} {rest('…')}{order}")
+        arrays = self._packed_arrays(columns, rest(", ".join(map(str, among[1])) if among else ""), values, order)
+        batch = _named(parted(arrays[0], first) if short else arrays)
         return batch if batch.num_rows <= rows_max else None
+
+    def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
+        """As segments are, and packed by the server; number and count in one number."""
+        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
+        assert key is not None
+        within, xored = f"{key} >= {mark} AND {key} <= {mark}", replace(known, summed="bit_xor({})")
+        sums = self._hasher.segments(self._of, self._block(key, bits), xored, within)
+        most = ((last - first) >> bits) + 1
+        hashed = "CASE WHEN w = 0 THEN h END" if known.unless else "h"
+        columns = [Packed(f"n * {most} + s", "integer", nullable=False), replace(known.packed, sql=hashed)]
+        self._note(sums)
+        told, hashes = self._packed_arrays(columns, f"FROM ({sums}) AS g", (first, first, last))
+        counts = pc.divide(told, most)
+        numbers = pc.subtract(told, pc.multiply(counts, most))
+        return pa.RecordBatch.from_arrays([numbers, counts, hashes], names=["k0", "n", "h"]).sort_by("k0")
 
     def hashes_within_each(
         self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
@@ -178,12 +195,15 @@ class SqlSnapshot:
             return [self.hashes_within(function, *each, rows_max) for each in ranges]
         key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
         assert key is not None
+        if all(abridges(known, *each) for each in ranges):
+            known = abridged(known)
         within = self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}")
         one = f"SELECT {key} AS k, {known.hash} AS h {within} ORDER BY {key} LIMIT {rows_max + 1}"
         self._note(f"{one} … UNION ALL, {len(ranges)} times")
         each_one = " UNION ALL ".join(f"SELECT k, h FROM ({one}) AS r{at}" for at in range(len(ranges)))
-        columns = [Packed("k", "integer", nullable=False), Packed("h", "integer", nullable=bool(known.unless))]
-        batch = self._packed_rows(columns, f"FROM ({each_one}) AS u", [end for each in ranges for end in each])
+        columns = [Packed("k", "integer", nullable=False), replace(known.packed, sql="h")]
+        ends = [end for each in ranges for end in each]
+        batch = _named(self._packed_arrays(columns, f"FROM ({each_one}) AS u", ends))
         return [_ranged(batch, *each, rows_max) for each in ranges]
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
@@ -209,6 +229,28 @@ class SqlSnapshot:
             self._one(f"SELECT repeat('x', {size})")
             seconds.append(time.monotonic() - started)
         return _TRIAL_BYTES / max(seconds[1] - seconds[0], 1e-9)
+
+    def ends(self, function: str, rows: int) -> pa.Array[Any] | None:
+        """In the order of the first index that tells records of different keys apart."""
+        known = self._known[function]
+        both = first_and_last(self._of, known, rows)
+        return None if both is None else self._packed([replace(known.packed, sql="h")], both, ()).column("h")
+
+    def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
+        """Where the engine tells places, and every row has a hash."""
+        known = self._known[function]
+        pages = None if known.unless else self._pages(places=True)
+        if pages is None:
+            return None
+        columns, of = [known.packed, self._hasher.place()], self._of
+        self._note(f"SELECT {', '.join(each.sql for each in columns)} {of.from_where(pages[0][0])}")
+        packed = (self._packed_arrays(columns, of.from_where(condition), values) for condition, values in pages)
+        return (pa.RecordBatch.from_arrays(arrays, names=["h", "p"]) for arrays in packed)
+
+    def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
+        """A few thousand in each statement."""
+        for condition in self._hasher.at(places):
+            yield from self._read(condition)
 
     def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """By the engine's own lists or arrays of keys, else one key after the other."""
@@ -236,35 +278,22 @@ class SqlSnapshot:
 
     def close(self) -> None:
         """Ends what still runs, then gives back all connections."""
-        with self._ready:
-            self._closed = True
-            self._ready.notify_all()
-        until = time.monotonic() + _ENDING_MAX_S
-        while busy := self._at_work():
-            # Repeated: a statement that is about to be sent can't be ended yet.
-            for connection in busy:
-                with contextlib.suppress(Exception):
-                    self._hasher.cancel(connection)
-            with self._ready:
-                if self._ready.wait_for(lambda: not self._busy, timeout=_ENDING_S) or time.monotonic() > until:
-                    break
-        with self._ready:
-            free, self._free = self._free, []
-        for connection in free:
-            with contextlib.suppress(Exception):
-                connection.close()
+        self._instant.close()
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
-        self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}")
-        return self._packed_rows(columns, rest, values)
+    def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = "") -> pa.RecordBatch:
+        self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}{order}")
+        return _named(self._packed_arrays(columns, rest, values, order))
 
-    def _packed_rows(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
-        with self._borrowed() as connection, self._limits.working(self._rest):
-            arrays = self._hasher.pack(connection, columns, rest, values)
-        names = [*(f"k{at}" for at in range(len(columns) - 1)), "h"]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+    def _packed_arrays(
+        self, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
+    ) -> list[pa.Array[Any]]:
+        with self._borrowed() as connection, self._instant.working():
+            return self._hasher.pack(connection, columns, rest, values, order)
+
+    def _block(self, key: str, bits: int) -> str:
+        return f"(({self._hasher.wide.format(key)} - {self._of.dialect.mark}) >> {bits})"
 
     def _scanned(self, function: Function) -> Iterator[pa.RecordBatch]:
         of = self._of
@@ -310,16 +339,16 @@ class SqlSnapshot:
             for at in range(span[0], span[1] + 1, width)
         )
 
-    def _pages(self) -> Sequence[tuple[str, Sequence[Any]]] | None:
+    def _pages(self, *, places: bool = False) -> Sequence[tuple[str, Sequence[Any]]] | None:
         with self._borrowed() as connection:
-            return self._hasher.pages(connection, self._of)
+            return self._hasher.pages(connection, self._of, places=places)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         return self._all(sql, values)[0]
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> Sequence[Any]:
         self._note(sql)
-        with self._borrowed() as connection, self._limits.working(self._rest):
+        with self._borrowed() as connection, self._instant.working():
             return connection.exec_driver_sql(sql, values or None).all()
 
     def _note(self, sql: str) -> None:
@@ -329,7 +358,7 @@ class SqlSnapshot:
         started = False
         try:
             while True:
-                with self._limits.working(self._rest), self._in_our_words(scanning=started):
+                with self._instant.working(), self._in_our_words(scanning=started):
                     batch = next(batches, None)
                 if batch is None:
                     return
@@ -339,43 +368,10 @@ class SqlSnapshot:
             if isinstance(batches, Generator):
                 batches.close()
 
-    # ── connections ──────────────────────────────────────────────────────────────────────────────────
-
     @contextmanager
     def _borrowed(self) -> Iterator[sa.Connection]:
-        with self._in_our_words():
-            connection = self._take()
-            try:
-                yield connection
-            finally:
-                with self._ready:
-                    self._busy.remove(connection)
-                    self._free.append(connection)
-                    self._ready.notify_all()
-
-    def _at_work(self) -> list[sa.Connection]:
-        with self._ready:
-            return list(self._busy)
-
-    def _rest(self, seconds: float) -> None:
-        with self._ready:
-            self._ready.wait_for(lambda: self._closed, timeout=seconds)
-
-    def _take(self) -> sa.Connection:
-        with self._ready:
-            self._ready.wait_for(lambda: self._closed or self._free or len(self._busy) < self._max)
-            if self._closed:
-                raise Closed
-            connection = self._free.pop() if self._free else None
-            if connection is None:
-                connection = self._connect()
-                try:
-                    self._hasher.join(connection, self._instant)
-                except BaseException:
-                    connection.close()
-                    raise
-            self._busy.append(connection)
-            return connection
+        with self._in_our_words(), self._instant.connection() as connection:
+            yield connection
 
     @contextmanager
     def _in_our_words(self, *, scanning: bool = False) -> Iterator[None]:
@@ -384,8 +380,8 @@ class SqlSnapshot:
             yield
 
 
-class Closed(Exception):
-    """The snapshot was closed while it was asked; nobody waits for the answer."""
+def _named(arrays: list[pa.Array[Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(arrays, names=[*(f"k{at}" for at in range(len(arrays) - 1)), "h"])
 
 
 def _ranged(batch: pa.RecordBatch, first: int, last: int, rows_max: int) -> pa.RecordBatch | None:

@@ -71,12 +71,15 @@ _ROWS = """
 CASE WHEN c.reltuples > 0 THEN c.reltuples::bigint
      WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::bigint * 60 END
 """
+# An index of a parent says nothing of the rows of its children, unless these are its partitions.
 _INDEXES = """
-SELECT i.indisprimary, i.indisunique, array_agg(a.attname::text ORDER BY k.n) AS columns
-FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n)
+SELECT i.indisprimary, i.indisunique AND NOT (c.relkind = 'r' AND c.relhassubclass) AS alone,
+       array_agg(a.attname::text ORDER BY k.n) AS columns
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
 WHERE i.indrelid = %s AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indisvalid AND k.n <= i.indnkeyatts
-GROUP BY i.indexrelid, i.indisprimary, i.indisunique
+GROUP BY i.indexrelid, i.indisprimary, i.indisunique, c.relkind, c.relhassubclass
 """
 
 
@@ -270,7 +273,9 @@ class PostgreSQL(Dialect):
         sql = super().inserting(table, columns, key)
         if any(column.identity for column in columns):
             sql = sql.replace(" VALUES (", " OVERRIDING SYSTEM VALUE VALUES (", 1)
-        if any(index.unique and set(index.columns) == set(key) for index in table.indexes):
+        # A parent's own key holds for what is inserted into it, whatever its children have.
+        known = [table.key, *(index.columns for index in table.indexes if index.unique)]
+        if any(set(columns) == set(key) for columns in known):
             sql += f" ON CONFLICT ({', '.join(map(self.quoted, key))}) DO NOTHING"
         return sql
 

@@ -1,12 +1,13 @@
 """Hashing records inside a database: one small file for each engine, which says what it can and what it can't do.
 
-Two kinds of function. The *native* one is what the engine does fastest; it is compared only between two databases
+Three kinds of function. The *native* one is what the engine does fastest; it is compared only between two databases
 that prove to compute the same. The *canonical* one is the same everywhere: the first digits of `digest_of` over the
 canonical texts of key and fields. SQL for it gives the reference's texts byte for byte, or null for a record that
-holds a value for which it would not; such a record is read.
+holds a value for which it would not; such a record is read. The *plain* one is between two live databases of
+different kinds, and hashes what both of them spell alike at least cost.
 
-Under a native function, records may only hash alike where their canonical values are equal. So it takes in values
-whose equality is canonical equality, or the text that the reader would read; and what bears on how a text is
+Under a native or a plain function, records may only hash alike where their canonical values are equal. So it takes in
+values whose equality is canonical equality, or the text that the reader would read; and what bears on how a text is
 understood (kinds, zone, zero dates) is part of its name. What is equal but spelled differently merely fails to match,
 and is then read.
 """
@@ -38,13 +39,14 @@ class Function:
     """A hash function.
 
     row: SQL for the hash of a row, a 64-bit integer. unless: a condition under which a row has no hash. summed:
-    format of the sum over hashes.
+    format of the sum over hashes. abridged: whether most bits may stand for all beside a key; there is no `unless`.
     """
 
     name: str
     row: str
     unless: str = ""
     summed: str = "sum({})"
+    abridged: bool = False
 
     @property
     def hash(self) -> str:
@@ -52,10 +54,15 @@ class Function:
         return f"CASE WHEN {self.unless} THEN NULL ELSE {self.row} END" if self.unless else self.row
 
     @property
+    def packed(self) -> Packed:
+        """The hash, for `pack`."""
+        return Packed(self.hash, "integer", nullable=bool(self.unless))
+
+    @property
     def sums(self) -> str:
-        """SQL for count of rows, count of those without a hash, and hash sum."""
+        """SQL for n, count of rows; w, of those without a hash; h, hash sum."""
         without = f"count(CASE WHEN {self.unless} THEN 1 END)" if self.unless else "0"
-        return f"count(*), {without}, {self.summed.format(self.hash)}"
+        return f"count(*) AS n, {without} AS w, {self.summed.format(self.hash)} AS h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One column of rows that the server packs: a 64-bit integer, or text."""
+    """One column of rows that the server packs: a 64-bit integer, text, or where a row lies."""
 
     sql: str
-    shape: Literal["integer", "text"]
+    shape: Literal["integer", "text", "place"]
     nullable: bool
 
 
@@ -114,15 +121,22 @@ class Hasher(ABC):
     def text(self, of: Selection, field: Field, known: Known) -> Text | None:
         """How the canonical text of a column is computed; None where only Python can."""
 
+    def spelled(self, field: Field, known: Known, name: str) -> Text | None:
+        """What stands in a plain line for a column that has a canonical text; None for that text itself.
+
+        name: the column, in SQL. The same for equal values in every engine, and never for others.
+        """
+        return None
+
     def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
         """How `digest_of` is computed over the canonical texts of at least one column; None where only Python can."""
         return None
 
     @abstractmethod
     def pack(
-        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
-        """All rows of `SELECT columns rest`, one array for each column; the server packs them into one row."""
+        """All rows of `SELECT columns rest order`, one array for each column; the server packs them into one row."""
 
     def packs(
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
@@ -130,9 +144,22 @@ class Hasher(ABC):
         """The same, some ten thousand rows at a time; None where a scan is no slower."""
         return None
 
-    def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
-        """Conditions that part all rows by where they lie, a few ten thousand each; None where that can't be said."""
+    def pages(
+        self, connection: sa.Connection, of: Selection, *, places: bool = False
+    ) -> list[tuple[str, list[Any]]] | None:
+        """Conditions that part all rows by where they lie, a few ten thousand each; None where that can't be said.
+
+        places: also None where a place may be that of several rows.
+        """
         return None
+
+    def place(self) -> Packed:
+        """Where a row lies, for an engine that has pages by places."""
+        raise NotImplementedError
+
+    def at(self, places: pa.Array[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """Conditions that together select the rows in these places."""
+        raise NotImplementedError
 
     def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
         """Conditions that together select at least the rows with these keys; None where keys must be looked for."""
@@ -143,8 +170,8 @@ class Hasher(ABC):
         return True
 
     def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
-        """A statement for number, rows, rows without a hash, and hash sum of each segment."""
-        return f"SELECT {segment}, {function.sums} {of.from_where(condition)} GROUP BY 1"
+        """A statement for each segment's number s, rows n, rows without a hash w, and hash sum h."""
+        return f"SELECT {segment} AS s, {function.sums} {of.from_where(condition)} GROUP BY 1"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """A statement for tables of cells, in one scan: table, cell, rows, hashes, XOR of keys, hashes and checks."""
@@ -173,16 +200,33 @@ def whole_number_key(of: Selection) -> str | None:
 
 def unique(of: Selection) -> bool:
     """Whether no two rows share a key, null keys apart: the database says so, and means by equal what we mean."""
-    names = {known.stored.name for _, known, _ in of.key}
-    indexes = [index.columns for index in of.inspected.table.indexes if index.unique]
-    said = any(columns and names.issuperset(columns) for columns in (of.inspected.table.key, *indexes))
     plain = all(
         known.kind == known.stored.kind
         and (field.kind.name, field.kind.aware) == (known.kind.name, known.kind.aware)
         and known.stored.base not in of.dialect.zero_dates
         for field, known, _ in of.key
     )
-    return said and plain
+    return plain and ordered(of) is not None
+
+
+def ordered(of: Selection) -> tuple[str, ...] | None:
+    """Columns of an index in which no two rows of different keys are equal, nulls apart; None where there is none."""
+    names = {known.stored.name for _, known, _ in of.key}
+    indexes = (index.columns for index in of.inspected.table.indexes if index.unique)
+    return next((columns for columns in indexes if names.issuperset(columns)), None)
+
+
+def first_and_last(of: Selection, function: Function, rows: int) -> str | None:
+    """FROM the hashes h of the first and the last so many rows in the order of such an index; None for none."""
+    index = ordered(of)
+    if index is None:
+        return None
+    some, rest = [], of.from_where()
+    for way in ("ASC", "DESC"):
+        order = ", ".join(f"{of.dialect.quoted(name)} {way}" for name in index)
+        end = f"SELECT {function.hash} AS h {rest} ORDER BY {order} LIMIT {rows}"
+        some.append(f"SELECT h FROM ({end}) AS {way.lower()}_end")
+    return f"FROM ({' UNION ALL '.join(some)}) AS ends"
 
 
 def part_keys(of: Selection) -> str:

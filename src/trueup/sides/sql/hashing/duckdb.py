@@ -116,7 +116,7 @@ class DuckDB(Hasher):
         return None
 
     def pack(
-        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """Arrow as it comes."""
         types = [pa.int64() if column.shape == "integer" else pa.string() for column in columns]
@@ -125,7 +125,7 @@ class DuckDB(Hasher):
             for at, column in enumerate(columns)
         )
         schema = pa.schema([(f"c{at}", type_) for at, type_ in enumerate(types)])
-        found = list(batches(connection, f"SELECT {selected} {rest}", values))
+        found = list(batches(connection, f"SELECT {selected} {rest}{order}", values))
         whole = pa.Table.from_batches(found, schema if not found else None)
         return [column.combine_chunks() for column in whole.columns]
 

@@ -1,7 +1,7 @@
-"""MySQL and MariaDB: MD5 of texts; rows packed on the server by GROUP_CONCAT.
+"""MySQL and MariaDB: SHA-256 or MD5 of texts; rows packed on the server by GROUP_CONCAT.
 
-There is no hash of rows here but MD5, so the native function differs from the canonical one only in which text it
-takes of a column that has no canonical one: the reader's.
+There is no hash of rows here, so the native function differs from the canonical one only in which text it takes of a
+column that has no canonical one: the reader's. Where all columns have one, the plain function costs less than both.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from trueup.sides.sql.hashing import (
     named,
     read_as,
 )
+from trueup.sides.sql.hashing.plain import DIGITS, plain_name, plain_parts
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.lines import arrays_from_lines
 from trueup.sides.sql.read import Selection
@@ -47,6 +48,7 @@ WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s AND character_
 # Beyond, the server writes an exponent where Python does not, or the other way round.
 _FAR_FLOAT: Final = "{0} <> 0 AND ABS({0}) < 1e-4 OR ABS({0}) >= 1e15"
 _DAYS: Final = ("date", "datetime", "timestamp")
+_PADDED: Final = ("bit", "year")
 
 
 class MySQL(Hasher):
@@ -66,7 +68,7 @@ class MySQL(Hasher):
         return ""
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
-        """The canonical one where every column allows it; the reader's texts for two of this family."""
+        """Plain and canonical where every column allows it; the reader's texts for two of this family."""
         columns = hashed_columns(of)
         digest = self.digest(connection, of, columns)
         texts = [self.text(of, *each) for each in columns]
@@ -77,10 +79,43 @@ class MySQL(Hasher):
         parts = [[*read_as(*each), text is None] for text, each in zip(texts, columns, strict=True)]
         native = framed(read, _FRAME)
         assert native is not None
-        found = [_function(named("mysql", of, parts), _md5(of, columns, *native))]
+        plain = self._plain(connection, of, columns)
+        found = [] if plain is None else [plain]
+        found.append(_function(named("mysql", of, parts), _md5(of, columns, *native)))
         if digest is not None:
             found.append(_function(CANONICAL, digest))
         return found
+
+    def _plain(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Function | None:
+        # On another side they may be null; that is not in the function's name, which other engines share.
+        if not of.zero_null and any(known.stored.base in of.dialect.zero_dates for _, known in columns):
+            return None
+        made = plain_parts(self, of, "OCTET_LENGTH({0})", lambda _, sql: f"IFNULL({sql}, '')")
+        # Of a server that was built without cryptography, each hash would be null.
+        if made is None or connection.exec_driver_sql("SELECT SHA2('', 256)").scalar() is None:
+            return None
+        line = f"CONCAT_WS(',', {', '.join(made[0])})"
+        unless = _or_too_long(of, columns, made[1])
+        return Function(plain_name(of), _number(f"SUBSTR(SHA2({line}, 256), 2, {DIGITS})"), unless)
+
+    def spelled(self, field: Field, known: Known, name: str) -> Text | None:
+        """Numbers and times as the server shows them, without zeros at the end of a fraction."""
+        stored, declared = known.stored.kind, known.stored.declared
+        match field.kind.name, stored.name:
+            case ("integer" | "decimal", "integer") if "zerofill" not in declared and known.stored.base not in _PADDED:
+                return Text(name)
+            case ("decimal", "decimal") if "zerofill" not in declared:
+                return Text(_fraction(name) if stored.scale else name)
+            case ("date", "date"):
+                return Text(name)
+            case ("timestamp", "date"):
+                return Text(f"CONCAT({name}, ' 00:00:00')")
+            case ("timestamp", "timestamp"):
+                whole = f"LEFT({name}, 19)"
+                return Text(
+                    f"IF(MICROSECOND({name}), TRIM(TRAILING '0' FROM {name}), {whole})" if "(" in declared else name
+                )
+        return None
 
     def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
         """MD5 of texts in UTF-8."""
@@ -94,6 +129,8 @@ class MySQL(Hasher):
         """By the server's own text, in UTF-8 and compared by bytes."""
         name, base, asked = of.dialect.quoted(field.source), known.stored.base, field.kind
         stored = known.stored.kind
+        # Neither bits nor zeros in front are what is read.
+        number = f"({name} + 0)" if "zerofill" in known.stored.declared or base in _PADDED else name
         if base in _DAYS:
             return _day(name, field, known) if _asked_as_day(field, known) else None
         if known.kind != stored:
@@ -103,14 +140,13 @@ class MySQL(Hasher):
                 utf8 = name in self._utf8
                 return Text(f"{name} COLLATE utf8mb4_bin" if utf8 else _plain(name))
             case ("integer" | "decimal" | "text" | "enum", "integer"):
-                padded = "zerofill" in known.stored.declared or base in ("bit", "year")
-                return Text(f"CAST({name} + 0 AS CHAR)" if padded else f"CAST({name} AS CHAR)")
+                return Text(f"CAST({number} AS CHAR)")
             case ("boolean", "integer"):
                 return Text(f"CASE {name} + 0 WHEN 0 THEN 'false' WHEN 1 THEN 'true' END", f"{name} + 0 NOT IN (0, 1)")
             case ("decimal" | "text" | "enum", "decimal"):
-                return Text(_decimal(name, stored.scale or 0))
+                return Text(_decimal(number, stored.scale or 0))
             case ("float" | "decimal" | "text" | "enum", "float") if base == "double" and asked.bits == 64:
-                return Text(f"CASE WHEN {name} = 0 THEN '0' ELSE CAST({name} AS CHAR) END", _FAR_FLOAT.format(name))
+                return Text(f"CASE WHEN {name} = 0 THEN '0' ELSE CAST({number} AS CHAR) END", _FAR_FLOAT.format(name))
             case ("bytes" | "text" | "enum", "bytes"):
                 return Text(f"LOWER(HEX({name}))")
             case ("uuid" | "text" | "enum", "uuid"):
@@ -121,12 +157,12 @@ class MySQL(Hasher):
         return None
 
     def pack(
-        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """Lines of CSV, as scans have them, joined to one text."""
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
         fields = ", ',', ".join(_csv(f"c{at}", column) for at, column in enumerate(columns))
-        sql = f"SELECT GROUP_CONCAT({fields}, '\\n' SEPARATOR '') FROM (SELECT {inner} {rest}) AS q"
+        sql = f"SELECT GROUP_CONCAT({fields}, '\\n' SEPARATOR '') FROM (SELECT {inner} {rest}{order}) AS q"
         driver: Any = connection.connection.driver_connection
         with driver.cursor() as cursor:
             cursor.execute(sql, tuple(values))
@@ -161,17 +197,25 @@ class MySQL(Hasher):
 
 
 def _function(name: str, digest: Text) -> Function:
-    return Function(name, f"CAST(CONV(LEFT({digest.sql}, 15), 16, 10) AS SIGNED)", digest.unless)
+    return Function(name, _number(f"LEFT({digest.sql}, 15)"), digest.unless)
+
+
+def _number(digits: str) -> str:
+    return f"CAST(CONV({digits}, 16, 10) AS SIGNED)"
 
 
 def _md5(of: Selection, columns: Sequence[Covered], parts: Sequence[str], unless: str) -> Text:
+    return Text(f"MD5(CONCAT({', '.join(parts)}))", _or_too_long(of, columns, unless))
+
+
+def _or_too_long(of: Selection, columns: Sequence[Covered], unless: str) -> str:
+    """The condition, or that a row is longer than a packet may be: it has no hash."""
     known = [column.stored for _, column in columns]
     longest = [_ROW_BYTES_MAX if each.bytes_max is None else 3 * each.bytes_max for each in known]
     if sum(longest) >= _ROW_BYTES_MAX:
-        # A row longer than a packet may be has no digest.
         sizes = " + ".join(f"COALESCE(OCTET_LENGTH({of.dialect.quoted(each.name)}), 0)" for each in known)
-        unless = f"{f'{unless} OR ' if unless else ''}{sizes} > @@max_allowed_packet DIV 16"
-    return Text(f"MD5(CONCAT({', '.join(parts)}))", unless)
+        return f"{f'{unless} OR ' if unless else ''}{sizes} > @@max_allowed_packet DIV 16"
+    return unless
 
 
 def _plain(sql: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from trueup.sides.sql.hashing import (
     named,
 )
 from trueup.sides.sql.hashing.chained import COLUMNS_MAX, TEXTS, chained, sample
+from trueup.sides.sql.hashing.plain import DIGITS, plain_name, plain_parts
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
@@ -39,6 +41,9 @@ _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
 _LAST_PAGE: Final = 2**32 - 1
 _KEYS_AT_ONCE: Final = 20_000
+_PLACES_AT_ONCE: Final = 4_096
+# Of a row: the page, and the number in it.
+_PLACE: Final = pa.binary(6)
 _PACK_ROWS: Final = 32_768
 # Types of keys that can be found by an array of delivered values, and the array's type.
 _FOUND_BY: Final = {
@@ -47,6 +52,10 @@ _FOUND_BY: Final = {
 # From here on, the server writes an exponent where Python does not yet.
 _FLOATS: Final = {"float4": "1e6", "float8": "1e15"}
 _FAR: Final = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
+# Functions take up to a hundred arguments.
+_ARGUMENTS_MAX: Final = 90
+# The first 64 bits, and of these the last.
+_PLAIN: Final = "('x' || encode(substr(sha256(textsend({0})), 1, 8), 'hex'))::bit(64)::int8 & {1}"
 
 
 class PostgreSQL(Hasher):
@@ -72,11 +81,44 @@ class PostgreSQL(Hasher):
             cursor.execute(f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{instant}'")
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
-        """Its own if the server is new enough, then the canonical one."""
-        found = _native(connection, of)
+        """Its own if the server is new enough, then those that other engines have too."""
+        probe, sure = _probed(connection, of) if _recent(connection) else (None, False)
+        found = [_native(of, probe, sure=sure)] if probe is not None and len(hashed_columns(of)) <= COLUMNS_MAX else []
+        if plain := self._plain(connection, of, sure=sure):
+            found.append(plain)
         if digest := self.digest(connection, of, hashed_columns(of)):
             found.append(Function(CANONICAL, f"('x' || left({digest.sql}, 15))::bit(60)::int8", digest.unless))
         return found
+
+    def _plain(self, connection: sa.Connection, of: Selection, *, sure: bool) -> Function | None:
+        def or_empty(column: Covered, sql: str) -> str:
+            return sql if sure and not column[1].stored.nullable else f"coalesce(({sql})::text, '')"
+
+        # Texts are hashed as they would be sent.
+        if {_told(connection).parameter_status(f"{name}_encoding") for name in ("server", "client")} != {"UTF8"}:
+            return None
+        made = plain_parts(self, of, "octet_length({0})", or_empty)
+        if made is None:
+            return None
+        parts, unless = made
+        some = (", ".join(parts[at : at + _ARGUMENTS_MAX]) for at in range(0, len(parts), _ARGUMENTS_MAX))
+        line = " || ',' || ".join(f"concat_ws(',', {each})" for each in some)
+        return Function(plain_name(of), _PLAIN.format(line, (1 << 4 * DIGITS) - 1), unless)
+
+    def spelled(self, field: Field, known: Known, name: str) -> Text | None:
+        """Numbers and times as the server shows them; infinite ones, and those before Christ, as it alone does."""
+        stored = known.stored.kind
+        match field.kind.name, stored.name:
+            case ("integer" | "decimal", "integer"):
+                return Text(name)
+            case ("decimal", "decimal"):
+                return Text(f"trim_scale({name})")
+            case ("date", "date"):
+                return Text(name)
+            case ("timestamp", "timestamp" | "date"):
+                # Moved by no hours, which costs less than to ask for a zone by its name.
+                return Text(f"({name} AT TIME ZONE interval '0')" if stored.aware else f"{name}::timestamp")
+        return None
 
     def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
         """MD5 of texts, which are hashed as the server stores them."""
@@ -119,13 +161,19 @@ class PostgreSQL(Hasher):
         return None
 
     def pack(
-        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
-        inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
-        parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
-        # Without the offset the planner would compute a hash once for each time it is named.
-        sql = f"SELECT count(*), {', '.join(parts)} FROM (SELECT {inner} {rest} OFFSET 0) AS q"
+        if all(column.shape != "text" and not column.nullable for column in columns):
+            # Each is named once, and computed where it is packed.
+            parts = [part for column in columns for part in _parts(f"({column.sql})", column)]
+            source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
+        else:
+            parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
+            inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
+            # Without the offset the planner would compute a hash once for each time it is named.
+            source = f"FROM (SELECT {inner} {rest}{order} OFFSET 0) AS q"
+        sql = f"SELECT count(*), {', '.join(parts)} {source}"
         driver: Any = connection.connection.driver_connection
         with driver.cursor(binary=True) as cursor:
             # psycopg formats with % only where there is something to put in.
@@ -145,15 +193,29 @@ class PostgreSQL(Hasher):
             for row in cursor.stream(*((sql, values) if values else (sql.replace("%%", "%"),))):
                 yield _arrays(columns, row)
 
-    def pages(self, connection: sa.Connection, of: Selection) -> list[tuple[str, list[Any]]] | None:
-        """By place in the file, which a plain table of version 14 is scanned by."""
+    def pages(
+        self, connection: sa.Connection, of: Selection, *, places: bool = False
+    ) -> list[tuple[str, list[Any]]] | None:
+        """By place in the file, which a plain table of version 14 is scanned by; children lie in files of their own."""
         if not _recent(connection):
             return None
+        alone = " AND NOT c.relhassubclass" if places else ""
         found = connection.exec_driver_sql(
             "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int FROM pg_class c JOIN pg_am a "
-            f"ON a.oid = c.relam WHERE c.oid = {_regclass(of)} AND c.relkind IN ('r', 'm') AND a.amname = 'heap'"
+            f"ON a.oid = c.relam WHERE c.oid = {_regclass(of)} AND c.relkind IN ('r', 'm') AND a.amname = 'heap'{alone}"
         ).scalar()
         return None if found is None else list(_pages(int(found)))
+
+    def place(self) -> Packed:
+        """Page and row: the same as long as a transaction is open that sees the row."""
+        return Packed("ctid", "place", nullable=False)
+
+    def at(self, places: pa.Array[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """By arrays; few enough that to fetch them one by one costs less than to scan a table of many rows."""
+        for start in range(0, len(places), _PLACES_AT_ONCE):
+            few: list[Any] = places[start : start + _PLACES_AT_ONCE].to_pylist()
+            listed = ",".join(f'"({page},{row})"' for page, row in (struct.unpack(">IH", place) for place in few))
+            yield "ctid = ANY(%s::tid[])", [f"{{{listed}}}"]
 
     def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
         """By arrays, which an index serves."""
@@ -172,7 +234,7 @@ class PostgreSQL(Hasher):
         """
         rows = f"SELECT {segment} AS s, {function.hash} AS h {of.from_where(condition)}"
         nothing = f"SELECT 0::int8, 0::int8 {of.from_where('false')}"
-        sums = f"s, count(*), count(*) - count(h), {function.summed.format('h')}"
+        sums = f"s, count(*) AS n, count(*) - count(h) AS w, {function.summed.format('h')} AS h"
         return f"SELECT {sums} FROM ({rows} UNION ALL {nothing}) AS q GROUP BY s"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
@@ -201,15 +263,17 @@ def _regclass(of: Selection) -> str:
     return f"'{table}'::regclass"
 
 
-def _native(connection: sa.Connection, of: Selection) -> list[Function]:
-    columns = hashed_columns(of)
-    if not _recent(connection) or len(columns) > COLUMNS_MAX:
-        return []
+def _probed(connection: sa.Connection, of: Selection) -> tuple[int, bool]:
+    """How the server hashes samples, and whether no column holds a null that is declared to have none."""
     # Foreign tables, partitions and children may hold nulls that their parent declares to be none.
     alone = f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {_regclass(of)}"
     probe, plain = connection.exec_driver_sql(f"SELECT {sample()}, ({alone})").one()
-    row, told = chained(of, columns, trusted=plain and _told(connection).server_version < _UNPROVEN_SINCE)
-    return [Function(named("postgresql", of, [probe, told]), row)]
+    return probe, plain and _told(connection).server_version < _UNPROVEN_SINCE
+
+
+def _native(of: Selection, probe: int, *, sure: bool) -> Function:
+    row, told = chained(of, hashed_columns(of), trusted=sure)
+    return Function(named("postgresql", of, [probe, told]), row, abridged=True)
 
 
 def _same_width(asked: Kind, stored: Kind) -> bool:
@@ -238,6 +302,8 @@ def _parts(name: str, column: Packed) -> list[str]:
         known = f"coalesce({name}, 0)" if column.nullable else name
         mark = f"string_agg(CASE WHEN {name} IS NULL THEN '\\x00' ELSE '\\x01' END::bytea, '')"
         return [f"string_agg(int8send({known}::int8), '')", *([mark] if column.nullable else [])]
+    if column.shape == "place":
+        return [f"string_agg(tidsend({name}), '')"]
     # Only text of UTF-8 servers is packed, so that its bytes are those that are sent.
     length = f"string_agg(int4send(coalesce(octet_length({name}), -1)), '')"
     return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
@@ -258,6 +324,9 @@ def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
             marks = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(next(found) or b"")])
             answer = pc.if_else(pc.equal(marks, 1), answer, pa.scalar(None, pa.int64()))
         return answer
+    if column.shape == "place":
+        places: pa.Array[Any] = pa.Array.from_buffers(_PLACE, rows, [None, pa.py_buffer(next(found) or b"")])
+        return places
     # With a zero before them, so that their sums are offsets.
     lengths = pa.Array.from_buffers(
         pa.int32(), rows + 1, [None, pa.py_buffer(_numbers("i", bytes(4) + (next(found) or b"")))]

@@ -69,11 +69,11 @@ class SQLite(Hasher):
         return None
 
     def pack(
-        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
+        self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """There is nothing to pack for: rows come one by one, but no network is between."""
         driver: Any = connection.connection.driver_connection
-        sql = f"SELECT {', '.join(column.sql for column in columns)} {rest}"
+        sql = f"SELECT {', '.join(column.sql for column in columns)} {rest}{order}"
         rows = driver.execute(sql, tuple(values)).fetchall()
         found = list(zip(*rows, strict=True)) or [()] * len(columns)
         types = [pa.int64() if column.shape == "integer" else pa.string() for column in columns]
