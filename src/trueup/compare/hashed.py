@@ -5,15 +5,15 @@ At least one side hashes its records where they are. The other one does too, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from trueup.compare import sketch
+from trueup.compare import keyhash, sketch
 from trueup.compare.expected import Expected
-from trueup.compare.kept import CANONICAL, Kept
-from trueup.compare.keyhash import Hashed, Range, bits_of_blocks, match_ranges, ranges
+from trueup.compare.kept import CANONICAL, PLAIN, Kept
+from trueup.compare.keyhash import Hashed, Piece, Range, bits_of_blocks, match_ranges, ranges
 from trueup.compare.placed import compare_placed
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
@@ -29,8 +29,11 @@ from trueup.ports import HashingSide, Side, Snapshot
 _SMALL_ROWS: Final = 20_000
 # What a table is taken for that nobody has counted, such as a view.
 _UNKNOWN_ROWS: Final = 1_000_000
-# Above this share of segments that differ, adding them up first would cost more than it saves.
-_SHARE_MAX: Final = 0.4
+# Above this share of ranges that differ, adding them up first would cost more than it saves: all rows of a range are
+# passed over for the segments that do. Where the hash is of texts, which unlike systems share, it costs more than that,
+# and the share of segments counts.
+_SHARE_MAX: Final = 0.6
+_SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 64
 _GAPS_SHOWN: Final = 3
@@ -184,7 +187,7 @@ class _Case:
         sample = sampled(self.sides, span, self.rows)
         where = f"differences lie in {sample.ranges:.0%} of the ranges that were sampled"
         share = sample.segments(rows_in_one(span, self.rows))
-        by_segments = share <= _SHARE_MAX
+        by_segments = sample.segments(keyhash.ROWS_WANTED) <= _SHARE_MAX if self._native else share <= _SHARE_MAX_TEXTS
         found = self._over_a_slow_link(sample, share if by_segments else 1, where, span)
         return found or (self._by_segments(where, span) if by_segments else self._by_keyhash(where, span))
 
@@ -216,7 +219,7 @@ class _Case:
         def tell(suspects: Suspects) -> Told:
             if span is None:
                 return suspects.add_staged(self.sides.left, self.sides.right, self.sides.function)
-            return match_ranges(self.sides, suspects, ranges(span, self.rows))
+            return match_ranges(self.sides, suspects, self._pieces([(span, None)], span))
 
         by_place = self._by_place(reason) if span is None and self.sides.unique else None
         return by_place or self._settled("keyhash", reason, tell), reason
@@ -237,20 +240,26 @@ class _Case:
         self, reason: str, span: Range, bits: int = 0, *, everywhere: bool = False
     ) -> tuple[Comparison, str]:
         """bits: of blocks, the smallest segments, which come next. everywhere: larger ones would all differ."""
-        told, open_ = (Told(), [span]) if everywhere else differing(self.sides, span, self.rows)
+        told, open_ = (Told(), [(span, None)]) if everywhere else differing(self.sides, span, self.rows)
         if not open_:
             reason = f"count and hash sum of every segment are equal; {reason}"
             return self._agreeing(told, reason, "segments"), reason
 
         def tell(suspects: Suspects) -> Told:
-            width = span[1] - span[0] + 1
-            rows = [self.rows * (each[1] - each[0] + 1) // width for each in open_]
-            counted = zip(open_, rows, strict=True)
-            pieces = (piece for each, few in counted for piece in ranges(each, few, blocks=bits > 0))
-            more = match_ranges(self.sides, suspects, pieces, bits)
+            more = match_ranges(self.sides, suspects, self._pieces(open_, span, bits), bits)
             return Told(told.left + more.left, told.right + more.right, told.same + more.same)
 
         return self._settled("segments", reason, tell), reason
+
+    def _pieces(self, open_: Sequence[Piece], span: Range, bits: int = 0) -> Iterator[Piece]:
+        """Where all of a range is asked for, in ranges of the size that is wanted."""
+        width = span[1] - span[0] + 1
+        for range_, some in open_:
+            if some is not None:
+                yield range_, some
+                continue
+            rows = self.rows * (range_[1] - range_[0] + 1) // width
+            yield from ((each, None) for each in ranges(range_, rows, blocks=bits > 0))
 
     def _by_sketch(self, reason: str, span: Range, expected: int) -> tuple[Comparison, str] | None:
         """None where it does not decode. expected: differing records, those of both sides counted."""
@@ -333,6 +342,11 @@ class _Case:
         if small or not (any(self._here) or self._ranged()):
             return "hashing in both of these systems is no faster"
         return ""
+
+    @property
+    def _native(self) -> bool:
+        """Whether the function is what one engine does fastest."""
+        return self.sides.function != CANONICAL and not self.sides.function.startswith(PLAIN)
 
     @property
     def _here(self) -> tuple[bool, bool]:

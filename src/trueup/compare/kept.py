@@ -24,6 +24,8 @@ from trueup.ports import Blocks, Segments, Side, StoppableScan
 
 pc: Any = pyarrow.compute
 CANONICAL: Final = "canonical"
+# What the names of functions begin with that unlike databases share, but nobody here.
+PLAIN: Final = "plain"
 
 
 class Kept:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -36,6 +36,8 @@ BLOCKS_WANTED: Final = 4 * ROWS_WANTED
 _AHEAD: Final = 4
 
 Range = tuple[int, int]
+# A range, and which blocks of it are asked for; None for all.
+Piece = tuple[Range, Blocks | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,14 @@ def ranges(span: Range, rows: int, *, blocks: bool = False) -> Iterator[Range]:
         first += width
 
 
+def piece(within: Range, bits: int, numbers: Sequence[int]) -> Piece:
+    """The blocks of these numbers, which ascend: that of a key is `(key - first) >> bits`."""
+    (first, last), least, most = within, numbers[0], numbers[-1]
+    range_ = first + (least << bits), min(first + ((most + 1) << bits) - 1, last)
+    whole = most - least + 1 == len(numbers)
+    return range_, None if whole else (bits, [number - least for number in numbers])
+
+
 def bits_of_blocks(span: Range, rows: int, share: float) -> int:
     """For blocks whose hashes are the fewest bytes together with those of the records in blocks that differ.
 
@@ -77,8 +87,11 @@ def bits_of_blocks(span: Range, rows: int, share: float) -> int:
     return max(1, round(math.log2(records * (span[1] - span[0] + 1) / max(rows, 1))))
 
 
-def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Range], bits: int = 0) -> Told:
-    """Matches all keys within these ranges, which do not overlap. bits: of blocks of `2 ** bits` keys; 0 for none."""
+def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Piece], bits: int = 0) -> Told:
+    """Matches all keys within these pieces, which do not overlap.
+
+    bits: whole ranges are first asked for blocks of `2 ** bits` keys; 0 for none.
+    """
     matching = _Matching(sides, suspects, bits)
     with ThreadPoolExecutor(2 * _AHEAD, thread_name_prefix="trueup-hashes") as pool:
         try:
@@ -109,9 +122,9 @@ class _Matching:
         self._unique = sides.unique
         self._left = self._right = 0
 
-    def run(self, pool: ThreadPoolExecutor, asked: Iterable[Range]) -> Told:
+    def run(self, pool: ThreadPoolExecutor, asked: Iterable[Piece]) -> Told:
         before = self._suspects.records()
-        todo = (_Question(each, blocks=self._bits > 0) for each in asked)
+        todo = (_Question(range_, blocks=self._bits > 0 and not some, among=some) for range_, some in asked)
         again: deque[_Question] = deque()
         waiting: deque[_Question] = deque()
         while True:
@@ -136,7 +149,8 @@ class _Matching:
         """Takes the answers; what is to be asked next."""
         left, right = (answer.result() for answer in question.answers)
         if left is None or right is None:
-            return [_Question(half, blocks=False, counted=question.counted) for half in _halves(question.range_)]
+            halves = _halves(question.range_, question.among)
+            return [_Question(range_, blocks=False, among=some, counted=question.counted) for range_, some in halves]
         if question.blocks:
             return self._among(question.range_, left, right)
         if not question.counted:
@@ -155,11 +169,13 @@ class _Matching:
         found = _unequal(left, right)
         if found is None:
             return [_Question(range_, blocks=False, counted=True)]
-        numbers: list[Any] = pa.concat_arrays([keys for keys, _ in found]).to_pylist()
+        numbers: list[Any] = sorted(pa.concat_arrays([keys for keys, _ in found]).to_pylist())
         if not numbers:
             return []
-        many = len(numbers) > _BLOCKS_MAX * max(left.num_rows, right.num_rows)
-        return [_Question(range_, blocks=False, among=None if many else (self._bits, numbers), counted=True)]
+        if len(numbers) > _BLOCKS_MAX * max(left.num_rows, right.num_rows):
+            return [_Question(range_, blocks=False, counted=True)]
+        some, among = piece(range_, self._bits, numbers)
+        return [_Question(some, blocks=False, among=among, counted=True)]
 
 
 def _unequal(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[pa.Array[Any], int]] | None:
@@ -180,6 +196,11 @@ def _unequal(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[pa.Array
     return [*found, (left.column("k0").filter(unequal), 2)]
 
 
-def _halves(range_: Range) -> tuple[Range, Range]:
-    middle = (range_[0] + range_[1]) // 2
-    return (range_[0], middle), (middle + 1, range_[1])
+def _halves(range_: Range, among: Blocks | None) -> tuple[Piece, Piece]:
+    if among is not None:
+        bits, numbers = among
+        half = len(numbers) // 2
+        return piece(range_, bits, numbers[:half]), piece(range_, bits, numbers[half:])
+    first, last = range_
+    middle = (first + last) // 2
+    return ((first, middle), None), ((middle + 1, last), None)

@@ -6,11 +6,13 @@ record with the same key. So do segments, for the ranges whose sums are equal; t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from typing import Final, TypeVar
 
-from trueup.compare.keyhash import Hashed, Range
+from trueup.compare import keyhash
+from trueup.compare.keyhash import Hashed, Piece, Range, piece
 from trueup.compare.suspects import Told
 from trueup.ports import Segments, Snapshot
 
@@ -53,25 +55,16 @@ def rows_in_one(span: Range, rows: int) -> float:
     return rows * 2.0 ** bits_for(span, rows) / (span[1] - span[0] + 1)
 
 
-def differing(sides: Hashed, span: Range, rows: int) -> tuple[Told, list[Range]]:
-    """What equal segments tell, and the ranges of the others, joined where they touch. Keys must be unique."""
+def differing(sides: Hashed, span: Range, rows: int) -> tuple[Told, list[Piece]]:
+    """What equal segments tell, and the others, by ranges that are asked for in one go. Keys must be unique."""
     origin, bits = span[0], bits_for(span, rows)
     left, right = at_once(sides, lambda side: side.segments(sides.function, origin, bits))
     same = sum(sums.count for number, sums in left.items() if sums is not None and sums == right.get(number))
-    return Told(same, same, same), [
-        (first, min(last, span[1])) for first, last in _joined(_unequal(left, right), origin, bits)
-    ]
+    in_one_go = max(1, int(keyhash.ROWS_WANTED / max(rows_in_one(span, rows), 1)))
+    near = groupby(_unequal(left, right), key=lambda number: number // in_one_go)
+    return Told(same, same, same), [piece(span, bits, list(numbers)) for _, numbers in near]
 
 
 def _unequal(left: Segments, right: Segments) -> list[int]:
     numbers = sorted({*left, *right})
     return [each for each in numbers if left.get(each) is None or left.get(each) != right.get(each)]
-
-
-def _joined(numbers: list[int], origin: int, bits: int) -> Iterator[Range]:
-    start: int | None = None
-    for at, number in enumerate(numbers):
-        start = number if start is None else start
-        if at + 1 == len(numbers) or numbers[at + 1] != number + 1:
-            yield origin + (start << bits), origin + ((number + 1) << bits) - 1
-            start = None
