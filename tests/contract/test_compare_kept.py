@@ -14,11 +14,11 @@ import pytest
 from sql_tables import Tables
 from trueup.compare import hashed, keyhash, sampled, segments
 from trueup.compare.choose import STRATEGIES, compare
-from trueup.compare.kept import CANONICAL, Kept
+from trueup.compare.kept import Kept
 from trueup.compare.plan import plan
 from trueup.compare.watched import Traffic
 from trueup.errors import BadInput
-from trueup.model.digest import digest_of
+from trueup.model.digest import CANONICAL, digest_of
 from trueup.model.kinds import DATE, DECIMAL, INTEGER, JSON, TEXT, Kind
 from trueup.model.record import Projection
 from trueup.ports import EVERYTHING, Scope, Side

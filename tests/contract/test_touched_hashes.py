@@ -127,9 +127,10 @@ def test_engines_of_two_kinds_find_what_reading_finds(
     assert found(left, right, known) == by_records(monkeypatch, left, right, known)
 
 
-def test_no_more_are_hashed_than_asked_for(tables: Tables) -> None:
+@pytest.mark.parametrize("key", [("id", "part"), ("id",)])
+def test_no_more_are_hashed_than_asked_for(tables: Tables, key: tuple[str, ...]) -> None:
     side = made(tables, drawn(10, 40)[0])
-    projection = asked(side, "name", key=("id", "part"), version="v")
+    projection = asked(side, "name", key=key, version="v")
     ((_, begin), *_) = side.hashes(projection, SINCE, 9).items()
     with closing(begin()) as batches:
         assert sum(batch.num_rows for batch in batches) == 9

@@ -12,7 +12,7 @@ from typing import Final
 
 from trueup.compare import keyhash, sketch
 from trueup.compare.expected import Expected
-from trueup.compare.kept import CANONICAL, PLAIN, Kept
+from trueup.compare.kept import Kept
 from trueup.compare.keyhash import Hashed, Piece, Range, bits_of_blocks, match_ranges, ranges
 from trueup.compare.placed import compare_placed
 from trueup.compare.plan import Plan
@@ -22,6 +22,7 @@ from trueup.compare.segments import at_once, differing, gate, rows_in_one
 from trueup.compare.suspects import SUSPECTS_MAX, Suspects, Told
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
+from trueup.model.digest import CANONICAL, PLAIN
 from trueup.model.record import Projection
 from trueup.ports import HashingSide, Side, Snapshot
 
@@ -43,10 +44,10 @@ _NO_RANGES: Final = "keys are no whole numbers that are surely unique"
 # How likely both sides agree where a gate comes first: one that fails is a scan for nothing, and one that passes saves
 # sending and matching the hashes of all records.
 _LIKELY: Final = 0.5
-# So many records of each end of an index tell against it.
-_END_ROWS: Final = 1_000
 # The same where it saves no more than a sample and the parts of a sum, or hashes cost more than sending records.
 _LIKELY_DEAR: Final = 0.8
+# So many records of each end of an index tell against a gate.
+_END_ROWS: Final = 1_000
 # Of differing records that the sketch is made for where nothing is known.
 _SKETCH_RECORDS: Final = 20_000
 _SKETCH_MAX: Final = 1_000_000
@@ -54,11 +55,10 @@ _SKETCH_MAX: Final = 1_000_000
 _BLOCKS_SHARE_MAX: Final = 0.04
 # Bytes a second from one side while both send, where blocks arrive as soon as key and hash of each record: they are a
 # few bytes for a record instead of some ten, and cost the databases a grouping. On slower links they win by what is not
-# sent, on faster ones they lose by the grouping. Where segments leave only a share of the records to send, the link has
-# to be slower by that share.
+# sent, on faster ones they lose by the grouping.
 _SLOW_LINK: Final = 14_000_000
 # The same, where cells arrive as soon as blocks: a record that differs takes fewer bytes, and all of them a grouping in
-# three ways.
+# three ways. Where segments leave only a share of the records to send, the link has to be slower by that share.
 _SKETCH_LINK: Final = 250_000
 # Of fewer, key and hash are hardly more than what a trial of the link takes.
 _MANY_ROWS: Final = 50_000
@@ -156,7 +156,7 @@ class _Case:
         asked, failed = self.strategy, ""
         first = asked is None and self._gate_first()
         if first and self._ends_differ():
-            failed = "records at the ends of an index differ"
+            failed = "records at the ends of an index seem to differ"
         if asked == "gate" or (first and not failed):
             told, reason = gate(self.sides)
             if told is not None:
@@ -202,7 +202,7 @@ class _Case:
         if not (self.sides.left.sketches and self.sides.right.sketches):
             return None
         speed = pace(self.sides)
-        if speed is None or speed >= _SLOW_LINK * sent:
+        if speed is None or speed >= (_SLOW_LINK if sent == 1 else _SKETCH_LINK * sent):
             return None
         reason = (
             f"{where}, in {sample.share:.1%} of their records; the slower link brings {speed / 1e6:.1f} MB a second"
@@ -210,8 +210,9 @@ class _Case:
         expected, found = sample.expected(self.rows), None
         if speed < _SKETCH_LINK * sent and expected <= _SKETCH_MAX:
             found = self._by_sketch(reason, span, expected)
-        bits = bits_of_blocks(span, self.rows, sample.share)
-        return found or self._by_segments(reason, span, bits, everywhere=sent == 1)
+        if found is None and sent == 1:
+            return self._by_blocks(reason, span, bits_of_blocks(span, self.rows, sample.share))
+        return found
 
     # ── strategies ───────────────────────────────────────────────────────────────────────────────────
 
@@ -236,22 +237,28 @@ class _Case:
             return None
         return Comparison(found[0], self.plan.notes, "keyhash", reason, differing_fields=found[1], findings=found[2])
 
-    def _by_segments(
-        self, reason: str, span: Range, bits: int = 0, *, everywhere: bool = False
-    ) -> tuple[Comparison, str]:
-        """bits: of blocks, the smallest segments, which come next. everywhere: larger ones would all differ."""
-        told, open_ = (Told(), [(span, None)]) if everywhere else differing(self.sides, span, self.rows)
+    def _by_segments(self, reason: str, span: Range) -> tuple[Comparison, str]:
+        told, open_ = differing(self.sides, span, self.rows)
         if not open_:
             reason = f"count and hash sum of every segment are equal; {reason}"
             return self._agreeing(told, reason, "segments"), reason
 
         def tell(suspects: Suspects) -> Told:
-            more = match_ranges(self.sides, suspects, self._pieces(open_, span, bits), bits)
+            more = match_ranges(self.sides, suspects, self._pieces(open_, span))
             return Told(told.left + more.left, told.right + more.right, told.same + more.same)
 
         return self._settled("segments", reason, tell), reason
 
-    def _pieces(self, open_: Sequence[Piece], span: Range, bits: int = 0) -> Iterator[Piece]:
+    def _by_blocks(self, reason: str, span: Range, bits: int) -> tuple[Comparison, str]:
+        """By the smallest of segments, where all larger ones would differ. bits: of a block's keys."""
+
+        def tell(suspects: Suspects) -> Told:
+            asked = ((each, None) for each in ranges(span, self.rows, blocks=True))
+            return match_ranges(self.sides, suspects, asked, bits)
+
+        return self._settled("segments", reason, tell), reason
+
+    def _pieces(self, open_: Sequence[Piece], span: Range) -> Iterator[Piece]:
         """Where all of a range is asked for, in ranges of the size that is wanted."""
         width = span[1] - span[0] + 1
         for range_, some in open_:
@@ -259,7 +266,7 @@ class _Case:
                 yield range_, some
                 continue
             rows = self.rows * (range_[1] - range_[0] + 1) // width
-            yield from ((each, None) for each in ranges(range_, rows, blocks=bits > 0))
+            yield from ((each, None) for each in ranges(range_, rows))
 
     def _by_sketch(self, reason: str, span: Range, expected: int) -> tuple[Comparison, str] | None:
         """None where it does not decode. expected: differing records, those of both sides counted."""
@@ -321,7 +328,7 @@ class _Case:
         They lie in one order only where both systems sort keys alike: where most of them are not the same, none tells.
         """
         likely = self.expected.agreement
-        if self.sides.function == CANONICAL or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
+        if not self._native or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
             return False
         left, right = at_once(self.sides, lambda side: side.ends(self.sides.function, _END_ROWS))
         if left is None or right is None:

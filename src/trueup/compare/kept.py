@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
@@ -18,14 +18,11 @@ from trueup.compare.stage import Shape
 from trueup.compare.watched import Traffic
 from trueup.compare.workspace import BATCH_ROWS, CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
 from trueup.model.columns import text_array
-from trueup.model.digest import CANONICAL_DIGITS, CHECK_MODULUS, HashSum
+from trueup.model.digest import CANONICAL, CANONICAL_DIGITS, CHECK_MODULUS, HashSum
 from trueup.model.record import Projection
 from trueup.ports import Blocks, Segments, Side, StoppableScan
 
 pc: Any = pyarrow.compute
-CANONICAL: Final = "canonical"
-# What the names of functions begin with that unlike databases share, but nobody here.
-PLAIN: Final = "plain"
 
 
 class Kept:
@@ -78,7 +75,7 @@ class Kept:
 
     def segments(self, function: str, origin: int, bits: int, number: str = "") -> Segments:
         """Count and hash sum of each. number: of a record's segment, in SQL."""
-        number = number or f"(k0 - {origin}::BIGINT) >> {bits}"
+        number = number or f"(k0 - CAST({origin} AS BIGINT)) >> {bits}"
         # 60 bits of up to 2^62 records: the sum is wider than Arrow's integers, its halves are not.
         halves = "sum(h >> 30)::BIGINT AS high, sum(h & 1073741823)::BIGINT AS low"
         sql = f"SELECT {number} AS s, count(*) AS n, {halves} FROM kept GROUP BY 1"
@@ -96,18 +93,18 @@ class Kept:
         self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
     ) -> pa.RecordBatch | None:
         """In key order; None where they are more."""
-        within = f"FROM kept WHERE k0 BETWEEN {first}::BIGINT AND {last}::BIGINT"
+        within = f"FROM kept WHERE k0 BETWEEN CAST({first} AS BIGINT) AND CAST({last} AS BIGINT)"
         if among is not None:
             bits, numbers = among
-            within += f" AND (k0 - {first}::BIGINT) >> {bits} IN ({', '.join(map(str, numbers))})"
+            within += f" AND (k0 - CAST({first} AS BIGINT)) >> {bits} IN ({', '.join(map(str, numbers))})"
         if self._number(f"SELECT count(*) {within}") > rows_max:
             return None
         return self._whole(f"SELECT k0, h {within} ORDER BY k0", ("k0", "h"))
 
     def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
         """By their numbers."""
-        sql = f"""SELECT (k0 - {first}::BIGINT) >> {bits} AS k0, count(*) AS n, bit_xor(h) AS h FROM kept
-                  WHERE k0 BETWEEN {first}::BIGINT AND {last}::BIGINT GROUP BY 1 ORDER BY 1"""
+        sql = f"""SELECT (k0 - CAST({first} AS BIGINT)) >> {bits} AS k0, count(*) AS n, bit_xor(h) AS h FROM kept
+                  WHERE k0 BETWEEN CAST({first} AS BIGINT) AND CAST({last} AS BIGINT) GROUP BY 1 ORDER BY 1"""
         return self._whole(sql, ("k0", "n", "h"))
 
     def hashes_within_each(

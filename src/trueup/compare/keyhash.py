@@ -3,7 +3,7 @@
 Where keys are whole numbers, both sides are asked for the same range of keys at a time, packed into one row, so that
 memory is bounded by a few ranges. Other keys come in any order and are matched on disk.
 
-Over a slow link each range is asked for twice: for the hashes of its blocks, which have a few keys each, and then for
+Over a slow link ranges are asked for twice: for the hashes of its blocks, which have a few keys each, and then for
 key and hash of the records in those that differ. That costs the systems a grouping, and saves most of the bytes.
 """
 
@@ -26,12 +26,12 @@ pc: Any = pyarrow.compute
 # A range is expected to hold this many records, and is cut in two where it holds more than the bound.
 ROWS_WANTED: Final = 32_768
 ROWS_MAX: Final = 65_536
+# The same of a range that is asked for its blocks: they are small, and each answer waits for a question to arrive.
+BLOCKS_WANTED: Final = 4 * ROWS_WANTED
 _BLOCK_ROWS_MIN: Final = 8
 _BLOCK_ROWS_MAX: Final = 4_096
 # From this share of its blocks on, all of a range is asked for.
 _BLOCKS_MAX: Final = 0.5
-# The same of a range that is asked for its blocks: they are small, and each answer waits for a question to arrive.
-BLOCKS_WANTED: Final = 4 * ROWS_WANTED
 # So many ranges are asked for ahead of the one that is being matched.
 _AHEAD: Final = 4
 
@@ -164,16 +164,14 @@ class _Matching:
         return []
 
     def _among(self, range_: Range, left: pa.RecordBatch, right: pa.RecordBatch) -> list[_Question]:
-        self._left += pc.sum(left.column("n")).as_py() or 0
-        self._right += pc.sum(right.column("n")).as_py() or 0
+        counts = [pc.sum(each.column("n")).as_py() or 0 for each in (left, right)]
+        self._left, self._right = self._left + counts[0], self._right + counts[1]
         found = _unequal(left, right)
-        if found is None:
-            return [_Question(range_, blocks=False, counted=True)]
-        numbers: list[Any] = sorted(pa.concat_arrays([keys for keys, _ in found]).to_pylist())
+        numbers: list[Any] = sorted(key for keys, _ in found or () for key in keys.to_pylist())
+        if found is None or len(numbers) > _BLOCKS_MAX * max(left.num_rows, right.num_rows):
+            return [_Question(each, blocks=False, counted=True) for each in ranges(range_, max(counts))]
         if not numbers:
             return []
-        if len(numbers) > _BLOCKS_MAX * max(left.num_rows, right.num_rows):
-            return [_Question(range_, blocks=False, counted=True)]
         some, among = piece(range_, self._bits, numbers)
         return [_Question(some, blocks=False, among=among, counted=True)]
 

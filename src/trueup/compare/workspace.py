@@ -205,6 +205,7 @@ class Parts:
 
     def __init__(self, directory: Path, name: str, parts: int) -> None:
         self._paths = [directory / f"{name}-{at:04}.arrow" for at in range(parts)]
+        self._files: list[pa.OSFile] = []
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
         self.rows = 0
 
@@ -216,7 +217,8 @@ class Parts:
         counts = {each["values"]: each["counts"] for each in pc.value_counts(part).to_pylist()}
         with _room():
             if not self._writers:
-                self._writers = [pa.ipc.new_stream(pa.OSFile(str(path), "wb"), rows.schema) for path in self._paths]
+                self._files = [pa.OSFile(str(path), "wb") for path in self._paths]
+                self._writers = [pa.ipc.new_stream(file, rows.schema) for file in self._files]
             start = 0
             for at, writer in enumerate(self._writers):
                 writer.write_table(ordered.slice(start, counts.get(at, 0)))
@@ -226,8 +228,9 @@ class Parts:
     def close(self) -> None:
         """Ends the keeping."""
         with _room():
-            for writer in self._writers:
+            for writer, file in zip(self._writers, self._files, strict=True):
                 writer.close()
+                file.close()
 
     def part(self, at: int) -> pa.Table:
         """All rows of a part."""

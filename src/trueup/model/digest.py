@@ -9,6 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+
+# Hash functions by name: the first digits of a digest; and what the name of each begins with that unlike databases
+# share because both spell values alike.
+CANONICAL: Final = "canonical"
+PLAIN: Final = "plain"
 
 
 def digest_of(texts: Iterable[str | None]) -> str:

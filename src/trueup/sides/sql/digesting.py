@@ -58,14 +58,14 @@ def hashes(
         label = of.inspected.description.label
         raise IncompleteScan(f"{label}: its server hashes in another way than a moment ago.", hint="Run it again.")
     condition, _, values = newer(of, since)
-    rest = f"{of.from_where(condition)} LIMIT {rows_max}"
+    rest, limit = of.from_where(condition), f" LIMIT {rows_max}"
     told = Packed(function.hash, "integer", nullable=bool(function.unless))
     wanted = packed([(field, known) for field, known, _ in of.key], of, hasher)
     # Where rows are packed rather than scanned: so few in one go, since to number them takes half as long again.
     if wanted is not None and hasher.packs(connection, [*wanted, told], rest, values) is not None:
-        yield _batch(hasher.pack(connection, [*wanted, told], rest, values), "h")
+        yield _batch(hasher.pack(connection, [*wanted, told], rest, values, limit), "h")
         return
-    for arrays in _scanned(connection, of, of.key, Reading(function.hash, "integer", VERSION), rest, values):
+    for arrays in _scanned(connection, of, of.key, Reading(function.hash, "integer", VERSION), rest + limit, values):
         yield _batch(arrays, "h")
 
 

@@ -176,7 +176,7 @@ class SqlSnapshot:
         """As segments are, and packed by the server; number and count in one number."""
         key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
         assert key is not None
-        within, xored = f"{key} >= {mark} AND {key} <= {mark}", replace(known, summed="bit_xor({})")
+        within, xored = f"{key} >= {mark} AND {key} <= {mark}", replace(known, summed=known.xored)
         sums = self._hasher.segments(self._of, self._block(key, bits), xored, within)
         most = ((last - first) >> bits) + 1
         hashed = "CASE WHEN w = 0 THEN h END" if known.unless else "h"

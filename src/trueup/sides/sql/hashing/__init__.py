@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import sqlalchemy as sa
 
+from trueup.model.digest import CANONICAL as CANONICAL
 from trueup.model.digest import CHECK_MODULUS
 from trueup.model.record import Field
 from trueup.sides.sql.inspect import Known
@@ -31,21 +32,21 @@ from trueup.sides.sql.spelling import TEXTUAL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CANONICAL = "canonical"
-
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """A hash function.
 
     row: SQL for the hash of a row, a 64-bit integer. unless: a condition under which a row has no hash. summed:
-    format of the sum over hashes. abridged: whether most bits may stand for all beside a key; there is no `unless`.
+    format of the sum over hashes. xored: of their XOR, which must not be linear in a value. abridged: whether most
+    bits may stand for all beside a key; there is no `unless`.
     """
 
     name: str
     row: str
     unless: str = ""
     summed: str = "sum({})"
+    xored: str = "bit_xor({})"
     abridged: bool = False
 
     @property
@@ -98,8 +99,8 @@ class Hasher(ABC):
     here: ClassVar[bool] = False
     # Whether hashing a record takes as long as reading it.
     dear: ClassVar[bool] = False
-    # Whether it has a statement for cells.
-    sketches: ClassVar[bool] = False
+    # Whether it can XOR hashes by groups, and has a statement for cells.
+    sketches: bool = False
     # Whether several connections can see one instant.
     shares_instant: ClassVar[bool] = False
     # Format of a whole number in 64 bits, so that differences do not overflow.

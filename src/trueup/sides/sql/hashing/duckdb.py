@@ -61,7 +61,7 @@ class DuckDB(Hasher):
     """DuckDB."""
 
     here: ClassVar[bool] = True
-    sketches: ClassVar[bool] = True
+    sketches: bool = True
     wide: ClassVar[str] = "CAST({} AS BIGINT)"
 
     def begin(self, connection: sa.Connection) -> str:
@@ -164,7 +164,8 @@ def _native(of: Selection) -> Function:
         spelled.append([form, str(stored.kind)] if form else read_as(field, known))
     # Without its lowest bit, so that it fits into a signed number.
     row = f"CAST(hash({', '.join(parts)}) >> 1 AS BIGINT)"
-    return Function(named("duckdb", of, [duckdb.__version__, spelled]), row, summed="sum(hash({}))")
+    name = named("duckdb", of, [duckdb.__version__, spelled])
+    return Function(name, row, summed="sum(hash({}))", xored="CAST(bit_xor(hash({}) >> 1) AS BIGINT)")
 
 
 def _decimal(name: str, scale: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from trueup.model.digest import PLAIN
 from trueup.sides.sql.hashing import hashed_columns
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Covered, Hasher
     from trueup.sides.sql.read import Selection
 
-PLAIN: Final = "plain"
 # The last of the first 16 hex digits: 60 bits.
 DIGITS: Final = 15
 # Texts that are never empty and have no comma.

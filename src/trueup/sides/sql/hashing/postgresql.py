@@ -34,7 +34,7 @@ from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
 
 pc: Any = pyarrow.compute
-_SINCE: Final = 140_000  # the first version whose hash of rows can be called from SQL, and with scans by page
+_SINCE: Final = 140_000  # the first version with hashes that SQL can call, XOR of groups, and scans by page
 _UNPROVEN_SINCE: Final = 180_000  # from here on, NOT NULL may be declared of a column that still holds nulls
 _REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _PAGES_AT_ONCE: Final = 256
@@ -61,12 +61,13 @@ _PLAIN: Final = "('x' || encode(substr(sha256(textsend({0})), 1, 8), 'hex'))::bi
 class PostgreSQL(Hasher):
     """PostgreSQL; its own hash from version 14."""
 
-    sketches: ClassVar[bool] = True
+    sketches: bool = True
     shares_instant: ClassVar[bool] = True
     wide: ClassVar[str] = "{}::int8"
 
     def begin(self, connection: sa.Connection) -> str:
         """Exports what it sees. A standby can't; there each comparison has one connection."""
+        self.sketches = _recent(connection)
         driver: Any = connection.connection.driver_connection
         # Both at once: on a slow link each statement waits for the one before.
         with driver.cursor() as cursor:
