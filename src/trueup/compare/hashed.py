@@ -22,7 +22,7 @@ from trueup.compare.segments import at_once, differing, gate, rows_in_one
 from trueup.compare.suspects import SUSPECTS_MAX, Suspects, Told
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
-from trueup.model.digest import CANONICAL, PLAIN
+from trueup.model.digest import CANONICAL
 from trueup.model.record import Projection
 from trueup.ports import HashingSide, Side, Snapshot
 
@@ -186,8 +186,9 @@ class _Case:
             return self._by_sketch("asked for", span, _SKETCH_RECORDS) or self._by_segments(_UNDECODED, span)
         sample = sampled(self.sides, span, self.rows)
         where = f"differences lie in {sample.ranges:.0%} of the ranges that were sampled"
-        share = sample.segments(rows_in_one(span, self.rows))
-        by_segments = sample.segments(keyhash.ROWS_WANTED) <= _SHARE_MAX if self._native else share <= _SHARE_MAX_TEXTS
+        share = sample.segments(rows_in_one(self.sides, span, self.rows))
+        of_ranges = sample.segments(keyhash.ROWS_WANTED)
+        by_segments = of_ranges <= _SHARE_MAX if self.sides.native else share <= _SHARE_MAX_TEXTS
         found = self._over_a_slow_link(sample, share if by_segments else 1, where, span)
         return found or (self._by_segments(where, span) if by_segments else self._by_keyhash(where, span))
 
@@ -328,7 +329,7 @@ class _Case:
         They lie in one order only where both systems sort keys alike: where most of them are not the same, none tells.
         """
         likely = self.expected.agreement
-        if not self._native or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
+        if not self.sides.native or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
             return False
         left, right = at_once(self.sides, lambda side: side.ends(self.sides.function, _END_ROWS))
         if left is None or right is None:
@@ -349,11 +350,6 @@ class _Case:
         if small or not (any(self._here) or self._ranged()):
             return "hashing in both of these systems is no faster"
         return ""
-
-    @property
-    def _native(self) -> bool:
-        """Whether the function is what one engine does fastest."""
-        return self.sides.function != CANONICAL and not self.sides.function.startswith(PLAIN)
 
     @property
     def _here(self) -> tuple[bool, bool]:

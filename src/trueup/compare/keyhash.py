@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.compare.suspects import Suspects, Told
+from trueup.model.digest import CANONICAL, PLAIN
 from trueup.ports import Blocks, Snapshot
 
 pc: Any = pyarrow.compute
@@ -47,6 +48,11 @@ class Hashed:
     left: Snapshot
     right: Snapshot
     function: str
+
+    @property
+    def native(self) -> bool:
+        """Whether the function is what one engine does fastest, and not of texts that unlike systems share."""
+        return self.function != CANONICAL and not self.function.startswith(PLAIN)
 
     @property
     def unique(self) -> bool:

@@ -16,9 +16,11 @@ from trueup.compare.keyhash import Hashed, Piece, Range, piece
 from trueup.compare.suspects import Told
 from trueup.ports import Segments, Snapshot
 
-# A segment is to hold about so many records, and there are at most so many segments. A scattered difference costs the
-# hashes of a segment once more, on a link as in two systems of different kinds; a segment costs a line of the answer.
-_ROWS_WANTED: Final = 256
+# A segment is to hold about so many records, and there are at most so many segments.
+_ROWS_WANTED: Final = 2_048
+# Each costs a line of the answer, and each that differs the hashes of its records once more. Where these are of texts,
+# they cost so much that segments are smaller by this.
+_SMALLER: Final = 8
 _SEGMENTS_MAX: Final = 65_536
 T = TypeVar("T")
 
@@ -44,23 +46,24 @@ def gate(sides: Hashed) -> tuple[Told | None, str]:
     return Told(left.count, right.count, left.count), "count and hash sum, taken inside both databases, are equal"
 
 
-def bits_for(span: Range, rows: int) -> int:
+def bits_for(sides: Hashed, span: Range, rows: int) -> int:
     """Segments are `2 ** bits` keys wide."""
-    wanted = max(1, min(rows // _ROWS_WANTED, _SEGMENTS_MAX))
+    rows_wanted = _ROWS_WANTED if sides.native else max(1, _ROWS_WANTED // _SMALLER)
+    wanted = max(1, min(rows // rows_wanted, _SEGMENTS_MAX))
     return max(0, (span[1] - span[0]) // wanted).bit_length()
 
 
-def rows_in_one(span: Range, rows: int) -> float:
+def rows_in_one(sides: Hashed, span: Range, rows: int) -> float:
     """How many records a segment holds, were they spread evenly."""
-    return rows * 2.0 ** bits_for(span, rows) / (span[1] - span[0] + 1)
+    return rows * 2.0 ** bits_for(sides, span, rows) / (span[1] - span[0] + 1)
 
 
 def differing(sides: Hashed, span: Range, rows: int) -> tuple[Told, list[Piece]]:
     """What equal segments tell, and the others, by ranges that are asked for in one go. Keys must be unique."""
-    origin, bits = span[0], bits_for(span, rows)
+    origin, bits = span[0], bits_for(sides, span, rows)
     left, right = at_once(sides, lambda side: side.segments(sides.function, origin, bits))
     same = sum(sums.count for number, sums in left.items() if sums is not None and sums == right.get(number))
-    in_one_go = max(1, int(keyhash.ROWS_WANTED / max(rows_in_one(span, rows), 1)))
+    in_one_go = max(1, int(keyhash.ROWS_WANTED / max(rows_in_one(sides, span, rows), 1)))
     near = groupby(_unequal(left, right), key=lambda number: number // in_one_go)
     return Told(same, same, same), [piece(span, bits, list(numbers)) for _, numbers in near]
 
