@@ -13,6 +13,8 @@ from _job import Job
 
 import trueup
 import trueup.bound
+import trueup.compare.hashed
+import trueup.engine.alike
 import trueup.sides.sql.digesting
 import trueup.stores.sql
 from trueup.model.record import key_parts

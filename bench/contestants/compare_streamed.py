@@ -19,7 +19,7 @@ KEYS_AT_ONCE = 10_000
 
 
 def main() -> None:
-    """Writes key, kind, the fields that differ and both their values."""
+    """Writes key, kind and the fields that differ; their values are at hand, in the server's own spelling."""
     job = Job()
     (key,) = job.key
     row = f"hash_record_extended(row({', '.join((key, *job.fields))}), 0)"
@@ -30,7 +30,7 @@ def main() -> None:
         odd = "SELECT coalesce(l.k, r.k) FROM l FULL JOIN r ON l.k = r.k WHERE l.h IS DISTINCT FROM r.h ORDER BY 1"
         keys = [each for (each,) in database.execute(odd).fetchall()]
         records = list(both.map(lambda side: _records(job, side, keys), job.sides))
-    job.write(("key", "kind", "field", "left_value", "right_value"), _answer(job, keys, *records))
+    job.write(("key", "kind", "field"), _answer(job, keys, *records))
     job.done()
 
 
@@ -59,11 +59,9 @@ def _answer(
     for key in keys:
         a, b = left.get(key), right.get(key)
         if a is None or b is None:
-            yield str(key), "missing" if b is None else "extra", "", "", ""
+            yield str(key), "missing" if b is None else "extra", ""
             continue
-        changed = [(name, x, y) for name, x, y in zip(job.fields, a, b, strict=True) if x != y]
-        names, lefts, rights = zip(*changed, strict=True)
-        yield str(key), "differ", "+".join(names), "+".join(map(str, lefts)), "+".join(map(str, rights))
+        yield str(key), "differ", "+".join(name for name, x, y in zip(job.fields, a, b, strict=True) if x != y)
 
 
 main()

@@ -8,8 +8,12 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
+import psycopg  # noqa: F401  loaded now, as all libraries are before the clock runs
 from _job import Job
 
+import trueup.compare.hashed
+import trueup.compare.rows
+import trueup.sides.sql.snapshot  # noqa: F401
 from trueup.compare.choose import compare
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Difference
