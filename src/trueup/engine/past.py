@@ -130,15 +130,15 @@ def _digested(
         if since_right is not None:
             right = reading.enter_context(closing(records.glance_replica(since_right)))
         for seen in left:
-            shown = _told(seen)
+            mine = _told(seen)
             if right is None or len(waiting) >= _WAITING_MAX:
-                alone: list[Seen] = [(key, *each[:2], None) for key, each in shown]
+                alone: list[Seen] = [(key, *each[:2], None) for key, each in mine]
                 yield Touched(left=len(alone), suspects=ledger.unlike(pair.name, alone))
                 continue
             # A key that is there twice may differ from itself.
-            again = [key for key, each in shown if waiting.setdefault(key, each) != each]
+            again = [key for key, each in mine if waiting.setdefault(key, each) != each]
             twice.update(again)
-            yield Touched(left=len(shown), suspects=again)
+            yield Touched(left=len(mine), suspects=again)
         for seen in right or ():
             others: list[Seen] = []
             alike: list[Agreement] = []

@@ -76,7 +76,7 @@ class Snapshot(Protocol):
         """
 
     def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
-        """Of each block of `2 ** bits` keys (at most 2^20) that has records: k0 (number), n (records), h (XOR).
+        """Of each block of `2 ** bits` keys that has records: k0 (number), n (records), h (XOR).
 
         In the order of their numbers; h is null where a record can't be hashed. Only where `sketches`.
         """

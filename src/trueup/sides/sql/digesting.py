@@ -9,10 +9,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from trueup.errors import IncompleteScan
+from trueup.model.digest import CANONICAL
 from trueup.model.kinds import TEXT
 from trueup.model.record import Field
 from trueup.sides.sql.dialects import VERSION, Reading, Stored
-from trueup.sides.sql.hashing import CANONICAL, Hasher, Packed, Text, packed
+from trueup.sides.sql.hashing import Hasher, Packed, Text, packed, packed_key
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection, delivered_array, newer
 
@@ -59,8 +60,7 @@ def hashes(
         raise IncompleteScan(f"{label}: its server hashes in another way than a moment ago.", hint="Run it again.")
     condition, _, values = newer(of, since)
     rest, limit = of.from_where(condition), f" LIMIT {rows_max}"
-    told = Packed(function.hash, "integer", nullable=bool(function.unless))
-    wanted = packed([(field, known) for field, known, _ in of.key], of, hasher)
+    told, wanted = function.packed, packed_key(of, hasher)
     # Where rows are packed rather than scanned: so few in one go, since to number them takes half as long again.
     if wanted is not None and hasher.packs(connection, [*wanted, told], rest, values) is not None:
         yield _batch(hasher.pack(connection, [*wanted, told], rest, values, limit), "h")

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from trueup.environment import expand
 from trueup.errors import ConfigError, SideError, Unreachable
-from trueup.model.digest import HashSum
+from trueup.model.digest import CANONICAL, HashSum
 from trueup.model.inputs import Inputs
 from trueup.model.kinds import Kind, kind_named
 from trueup.model.record import Found, Projection
@@ -208,7 +208,6 @@ class Sql:
 
     def window_sum(self, projection: Projection, span: Span) -> HashSum | None:
         """In one statement, where the engine can say for these columns what Python would say."""
-        from trueup.sides.sql.hashing import CANONICAL  # noqa: PLC0415  only sealed windows need it
         from trueup.sides.sql.snapshot import SqlSnapshot  # noqa: PLC0415
 
         of = windows.narrowed(self._selection(projection), span)

@@ -127,7 +127,8 @@ class SqlSnapshot:
     def segments(self, function: str, origin: int, bits: int) -> dict[int, HashSum | None]:
         """Count and hash sum of each segment in one statement, or in one for each piece."""
         key = whole_number_key(self._of)
-        segment = f"({self._hasher.wide.format(key)} - {self._of.dialect.mark}) >> {bits}"
+        assert key is not None
+        segment = self._block(key, bits)
         found: dict[int, HashSum | None] = {}
         for condition, values in self._pieces():
             sql = self._hasher.segments(self._of, segment, self._known[function], condition)
@@ -159,7 +160,7 @@ class SqlSnapshot:
 
         def rest(numbers: str) -> str:
             some = f" AND {self._block(key, among[0])} IN ({numbers})" if among else ""
-            return self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}{some}")
+            return self._of.from_where(f"{self._between(key)}{some}")
 
         values = [first, last, *([first] if among else [])]
         order = f" ORDER BY {key} LIMIT {rows_max + 1}"
@@ -174,10 +175,10 @@ class SqlSnapshot:
 
     def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
         """As segments are, and packed by the server; number and count in one number."""
-        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
+        key, known = whole_number_key(self._of), self._known[function]
         assert key is not None
-        within, xored = f"{key} >= {mark} AND {key} <= {mark}", replace(known, summed=known.xored)
-        sums = self._hasher.segments(self._of, self._block(key, bits), xored, within)
+        xored = replace(known, summed=known.xored)
+        sums = self._hasher.segments(self._of, self._block(key, bits), xored, self._between(key))
         most = ((last - first) >> bits) + 1
         hashed = "CASE WHEN w = 0 THEN h END" if known.unless else "h"
         columns = [Packed(f"n * {most} + s", "integer", nullable=False), replace(known.packed, sql=hashed)]
@@ -193,11 +194,11 @@ class SqlSnapshot:
         """One packed row for all of them, unless connections have to rest."""
         if self._hasher.here or self._limits.gentle or not ranges:
             return [self.hashes_within(function, *each, rows_max) for each in ranges]
-        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
+        key, known = whole_number_key(self._of), self._known[function]
         assert key is not None
         if all(abridges(known, *each) for each in ranges):
             known = abridged(known)
-        within = self._of.from_where(f"{key} >= {mark} AND {key} <= {mark}")
+        within = self._of.from_where(self._between(key))
         one = f"SELECT {key} AS k, {known.hash} AS h {within} ORDER BY {key} LIMIT {rows_max + 1}"
         self._note(f"{one} … UNION ALL, {len(ranges)} times")
         each_one = " UNION ALL ".join(f"SELECT k, h FROM ({one}) AS r{at}" for at in range(len(ranges)))
@@ -282,15 +283,18 @@ class SqlSnapshot:
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = "") -> pa.RecordBatch:
-        self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}{order}")
-        return _named(self._packed_arrays(columns, rest, values, order))
+    def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
+        self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}")
+        return _named(self._packed_arrays(columns, rest, values))
 
     def _packed_arrays(
         self, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         with self._borrowed() as connection, self._instant.working():
             return self._hasher.pack(connection, columns, rest, values, order)
+
+    def _between(self, key: str) -> str:
+        return f"{key} >= {self._of.dialect.mark} AND {key} <= {self._of.dialect.mark}"
 
     def _block(self, key: str, bits: int) -> str:
         return f"(({self._hasher.wide.format(key)} - {self._of.dialect.mark}) >> {bits})"
@@ -333,11 +337,8 @@ class SqlSnapshot:
             return iter([("", ())])
         rows = self._of.inspected.description.rows or 0
         width = max(_PIECE_ROWS, (span[1] - span[0] + 1) * _PIECE_ROWS // max(rows, 1))
-        mark = self._of.dialect.mark
-        return (
-            (f"{key} >= {mark} AND {key} <= {mark}", (at, min(at + width - 1, span[1])))
-            for at in range(span[0], span[1] + 1, width)
-        )
+        between = self._between(key)
+        return ((between, (at, min(at + width - 1, span[1]))) for at in range(span[0], span[1] + 1, width))
 
     def _pages(self, *, places: bool = False) -> Sequence[tuple[str, Sequence[Any]]] | None:
         with self._borrowed() as connection:

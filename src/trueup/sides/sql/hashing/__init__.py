@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import sqlalchemy as sa
 
-from trueup.model.digest import CANONICAL as CANONICAL
 from trueup.model.digest import CHECK_MODULUS
 from trueup.model.record import Field
 from trueup.sides.sql.inspect import Known

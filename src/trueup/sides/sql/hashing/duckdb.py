@@ -16,10 +16,10 @@ import duckdb
 import pyarrow as pa
 import sqlalchemy as sa
 
+from trueup.model.digest import CANONICAL
 from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
 from trueup.sides.sql.hashing import (
-    CANONICAL,
     Covered,
     Function,
     Hasher,

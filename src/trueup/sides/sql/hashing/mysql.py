@@ -14,11 +14,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from trueup.errors import IncompleteScan
+from trueup.model.digest import CANONICAL
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field
 from trueup.sides.sql.dialects import Reading
 from trueup.sides.sql.hashing import (
-    CANONICAL,
     Covered,
     Function,
     Hasher,

@@ -1,4 +1,4 @@
-"""PostgreSQL: its own 64-bit hashes, chained, or MD5 of canonical texts; rows packed on the server by string_agg."""
+"""PostgreSQL: its own 64-bit hashes, chained, or SHA-256 or MD5 of texts; rows packed on the server by string_agg."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute
 import sqlalchemy as sa
 
+from trueup.model.digest import CANONICAL
 from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.sides.sql.hashing import (
-    CANONICAL,
     Covered,
     Function,
     Hasher,
