@@ -282,6 +282,38 @@ def test_nulls_that_a_table_inherits_though_it_declares_none_are_seen(on_postgre
 
 
 @pytest.mark.postgres
+def test_a_column_may_hold_nulls_where_its_not_null_is_not_valid(on_postgres: Tables) -> None:
+    """Given a NOT NULL that is not valid, as PostgreSQL 18 has it, I expect only its column to be nullable."""
+    table = on_postgres.table("id int PRIMARY KEY, v int NOT NULL, w int NOT NULL, n int")
+    name = on_postgres.quoted(table)
+    if int(on_postgres.execute("SHOW server_version_num").fetchone()[0]) >= 180_000:
+        on_postgres.execute(f"ALTER TABLE {name} ALTER v DROP NOT NULL")
+        on_postgres.execute(f"ALTER TABLE {name} ADD CONSTRAINT v_not_null NOT NULL v NOT VALID")
+        assert _nullable(on_postgres, table) == ["v", "n"]
+        return
+    # What its catalogue would list.
+    columns = (
+        "oid, conname, connamespace, contype, condeferrable, condeferred, convalidated, conrelid, contypid, conindid, "
+        "conparentid, confrelid, confupdtype, confdeltype, confmatchtype, conislocal, coninhcount, connoinherit, conkey"
+    )
+    on_postgres.execute("SET allow_system_table_mods = on")
+    try:
+        on_postgres.execute(
+            f"INSERT INTO pg_constraint ({columns}) SELECT 10 + attnum, attname || '_not_null', 2200, 'n', false, "
+            "false, attname <> 'v', attrelid, 0, 0, 0, 0, ' ', ' ', ' ', true, 0, false, ARRAY[attnum] "
+            f"FROM pg_attribute WHERE attrelid = '{name}'::regclass AND attname IN ('v', 'w')"
+        )
+        assert _nullable(on_postgres, table) == ["v", "n"]
+    finally:
+        on_postgres.execute(f"DELETE FROM pg_constraint WHERE contype = 'n' AND conrelid = '{name}'::regclass")
+        on_postgres.execute("RESET allow_system_table_mods")
+
+
+def _nullable(tables: Tables, table: str) -> list[str]:
+    return [column.name for column in tables.side(table).describe().columns if column.nullable]
+
+
+@pytest.mark.postgres
 def test_a_key_that_a_child_repeats_is_no_key_of_the_parent(on_postgres: Tables) -> None:
     """Given two equal tables whose children repeat a key of theirs, I expect a duplicate and no gate that passes."""
     sides = []
@@ -296,3 +328,4 @@ def test_a_key_that_a_child_repeats_is_no_key_of_the_parent(on_postgres: Tables)
     for strategy in ("gate", "segments", "keyhash", "sketch", "rows", None):
         with compare(*sides, planned, strategy=strategy) as found:
             assert (found.counts.duplicate, found.counts.same) == (1, 0), strategy
+    assert not sides[0].examine().unique_key

@@ -119,6 +119,27 @@ def test_rows_in_files_of_other_tables_are_found_by_key(on_postgres: Tables, par
             on_postgres.execute(f"DROP TABLE {name} CASCADE")
 
 
+def test_files_are_made_once_whether_or_not_rows_tell_where_they_lie(
+    on_postgres: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a table that can't tell places, and one that can, I expect one workspace for each comparison."""
+    parted = f"parted{next(_number)}"
+    on_postgres.execute(f"CREATE TABLE {parted} (id uuid NOT NULL PRIMARY KEY, v bigint) PARTITION BY HASH (id)")
+    try:
+        plain, other = side(on_postgres, "false"), on_postgres.side(parted, key=["id"])
+        asked = plan(plain.describe(), plain.describe(), key=["id"])
+        made: list[int] = []
+        workspace = hashed.Workspace
+        monkeypatch.setattr(hashed, "Workspace", lambda memory_mb: made.append(memory_mb) or workspace(memory_mb))
+        for right in (plain, other):
+            made.clear()
+            with compare(plain, right, asked, strategy="keyhash") as found:
+                assert by_place(found.read[1].statements) == (right is plain)
+            assert len(made) == 1
+    finally:
+        on_postgres.execute(f"DROP TABLE {parted}")
+
+
 @pytest.mark.parametrize(
     ("right", "expected", "sums"),
     [("n <> 500", UNKNOWN, True), ("n <> 1000", UNKNOWN, False), ("n > 0", UNKNOWN, True),

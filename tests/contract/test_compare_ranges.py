@@ -167,6 +167,28 @@ def test_a_slow_link_gets_blocks_or_a_sketch(on_postgres: Tables, monkeypatch: p
         assert any("bit_xor" in each for each in found.read[0].statements) == (speed in (1e5, 1e6))
 
 
+@pytest.mark.parametrize("strategy", [None, "gate", "segments", "keyhash", "sketch", "rows"])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_progress_counts_each_record_once(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, strategy: str | None, blocks: bool
+) -> None:
+    """Given records that are asked for more than once, I expect no more to be told than there are."""
+    left, right = pair(tables, *SCATTERED)
+    asked = planned(left, right)
+    if blocks:
+        monkeypatch.setattr(hashed, "_MANY_ROWS", 0)
+        monkeypatch.setattr(hashed, "_SHARE_MAX", -1.0)
+        monkeypatch.setattr(SqlSnapshot, "pace", lambda _: 1e6)
+    steps: list[int] = []
+    with compare(left, right, asked, strategy=strategy, progress=lambda done, total: steps.append(done)) as found:
+        every = found.counts.left + found.counts.right
+    assert steps == sorted(steps)
+    grouped = any("bit_xor" in each for each in found.read[0].statements)
+    assert grouped == (tables.quote == '"' and (strategy == "sketch" or (blocks and strategy is None)))
+    # Cells tell nothing of a record.
+    assert max(steps, default=0) == (0 if found.strategy == "sketch" else every)
+
+
 CHANGES = [
     *SCATTERED,
     "UPDATE {} SET name = NULL WHERE amount BETWEEN 70 AND 85",  # whole blocks

@@ -95,6 +95,25 @@ ENGINES = [
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("constraint", "key", "found"),
+    [
+        (", PRIMARY KEY (id, part)", "id,part", (True, True)),
+        (", PRIMARY KEY (part, id)", "id,part", (True, True)),
+        (", UNIQUE (id)", "id,part", (True, False)),
+        (", PRIMARY KEY (id, part)", "id", (False, True)),
+        (", PRIMARY KEY (id, part)", "part", (False, False)),
+        ("", "id", (False, False)),
+    ],
+)
+def test_whether_a_key_is_unique_and_led_to_is_told_by_its_indexes(engine, constraint, key, found, request):
+    tables = request.getfixturevalue(engine)
+    side = tables.side(tables.table(f"id int NOT NULL, part int NOT NULL{constraint}"), key=key.split(","))
+    examined = side.examine()
+    assert (examined.unique_key, examined.key_index) == found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_wall_clocks_of_a_declared_zone_lie_in_the_window_of_their_instant(engine, request):
     # Berlin's clocks showed 02:30 twice; the hour after the change belongs to another hour of UTC.
     texts = ["2026-10-25T01:59:59", "2026-10-25T02:30:00", "2026-10-25T03:00:00", "2026-10-25T03:30:00"]

@@ -18,7 +18,7 @@ from trueup.model.kinds import FLOAT, INTEGER, TEXT, TIMESTAMP, Kind
 from trueup.model.record import key_text
 from trueup.model.row import Baseline
 from trueup.pair import declare
-from trueup.ports import GlancingSide, Side, provides
+from trueup.ports import NewerHashingSide, Side, provides
 from trueup.sides.memory import Memory
 from trueup.sides.sql import Sql
 from trueup.stores.memory import MemoryLedger
@@ -134,8 +134,8 @@ def test_no_more_are_hashed_than_asked_for(tables: Tables, key: tuple[str, ...])
     ((_, begin), *_) = side.hashes(projection, SINCE, 9).items()
     with closing(begin()) as batches:
         assert sum(batch.num_rows for batch in batches) == 9
-    assert provides(side, GlancingSide)
-    assert not provides(Memory([], key="id", columns={"id": "integer"}), GlancingSide)
+    assert provides(side, NewerHashingSide)
+    assert not provides(Memory([], key="id", columns={"id": "integer"}), NewerHashingSide)
 
 
 def test_what_is_newer_can_not_be_asked_for_without_a_version(tables: Tables) -> None:

@@ -84,7 +84,7 @@ def test_workers_of_spark_read_a_lake_table(spark: Any, tmp_path: Path, make: An
     left, right = open_on("spark", location), open_on("spark", _parquet(tmp_path))
     assert isinstance(left, Spark)
     with trueup.spark.diff(left, right, key="id") as found:
-        assert found.strategy == "cluster"
+        assert found.strategy == "match"
         assert [(each.kind, each.key, each.fields) for each in found.differences()] == FOUND
         assert [each.rows for each in found.read] == [2, 1]
 
@@ -162,7 +162,7 @@ def test_the_command_line_compares_on_spark(spark: Any, tmp_path: Path) -> None:
     left, right = _delta(tmp_path / "lake"), _parquet(tmp_path)
     code, told = _run(left, right, "--on", "spark", "--key", "id", "--explain")
     assert code == 1, told
-    assert "strategy cluster: one engine reads both sides" in told
+    assert "strategy match: one engine reads both sides" in told
     assert "missing 1" in told
     assert _run(left, left, "--on", "spark", "--key", "id", "--quiet")[0] == 0
     assert _run(left, right, "--on", "spark", "--key", "id", "--where", "id <> 6 AND id < 8", "--quiet")[0] == 0

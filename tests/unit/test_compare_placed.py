@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,10 +15,10 @@ from hypothesis import strategies as st
 
 from trueup.compare import placed
 from trueup.compare.keyhash import Hashed
-from trueup.compare.placed import compare_placed
+from trueup.compare.placed import compare_placed, placed_hashes
 from trueup.compare.plan import plan
 from trueup.compare.result import Counts
-from trueup.compare.workspace import Parts, Workspace
+from trueup.compare.workspace import BATCH_ROWS, Parts, Workspace
 from trueup.ports import Snapshot
 from trueup.sides.memory import Memory
 
@@ -30,6 +31,7 @@ class Placed:
     def __init__(self, records: dict[str, tuple[str, int]], *, places: bool = True) -> None:
         self._records, self._places = records, places
         self.read: list[int] = []
+        self.asked: list[int] = []
 
     def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
         """In batches of two."""
@@ -37,8 +39,11 @@ class Placed:
 
     def placed_records(self, places: Any) -> Iterator[pa.RecordBatch]:
         """All in one."""
-        self.read = [int.from_bytes(each) for each in places.to_pylist()]
-        rows = [list(self._records.items())[at] for at in self.read]
+        asked = [int.from_bytes(each) for each in places.to_pylist()]
+        self.read += asked
+        self.asked.append(len(asked))
+        records = list(self._records.items())
+        rows = [records[at] for at in asked]
         yield pa.record_batch(
             {
                 "id": pa.array([key for key, _ in rows], pa.string()),
@@ -60,10 +65,13 @@ class Placed:
 def answered(left: Placed, right: Placed) -> Counts | None:
     described = Memory([{"id": "a", "v": "1"}], key=["id"]).describe()
     asked = plan(described, described, key=["id"])
+    sides = Hashed(cast(Snapshot, left), cast(Snapshot, right), "any")
+    hashes = placed_hashes(sides)
+    if hashes is None:
+        return None
     workspace = Workspace(64)
     try:
-        sides = Hashed(cast(Snapshot, left), cast(Snapshot, right), "any")
-        found = compare_placed(sides, workspace, asked, rows=10, memory_mb=64)
+        found = compare_placed(sides, hashes, workspace, asked, rows=10, memory_mb=64)
         return None if found is None else found[0]
     finally:
         workspace.close()
@@ -89,6 +97,15 @@ def test_a_record_that_has_the_hash_of_another_one_is_not_overlooked(other: str)
     assert answered(*((one, two) if other == "left" else (two, one))) is None
 
 
+def test_however_many_differ_only_a_few_places_are_in_memory() -> None:
+    """Given many records on one side alone, I expect them to be asked for in small numbers, as they lie."""
+    count = 3 * BATCH_ROWS
+    left = Placed({str(at): ("v", at * 7919 % count) for at in range(count)})
+    assert answered(left, Placed({})) == Counts(left=count, right=0, missing=count)
+    assert left.read == list(range(count))
+    assert max(left.asked) <= BATCH_ROWS
+
+
 def test_one_side_without_places_is_enough_to_send_keys() -> None:
     assert answered(Placed({"a": ("1", 10)}), Placed({"a": ("1", 10)}, places=False)) is None
 
@@ -104,11 +121,15 @@ def test_a_side_may_have_no_records(left: int, right: int) -> None:
 def test_parts_together_tell_what_one_side_lacks(left: list[int], right: list[int], parts: int, size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         a, b = (_kept(Path(folder), *each, parts, size) for each in (("left", left), ("right", right)))
-        alone = placed._unmatched(a, b, parts)
-    for mine, other, places in ((left, right, alone[0]), (right, left, alone[1])):
-        lying: list[Any] = places.to_pylist()
-        told = sorted(int.from_bytes(each) for each in lying)
-        assert told == [at for at, hashed in enumerate(mine) if hashed not in other]
+        with closing(Workspace(64)) as workspace:
+            counts = placed._keep_unmatched(workspace, a, b, parts)
+            told = [
+                [int.from_bytes(each["p"]) for batch in workspace.batches(sql, 8192) for each in batch.to_pylist()]
+                for sql in ("SELECT p FROM left_places ORDER BY p", "SELECT p FROM right_places ORDER BY p")
+            ]
+    for mine, other, places, count in ((left, right, told[0], counts[0]), (right, left, told[1], counts[1])):
+        assert places == [at for at, hashed in enumerate(mine) if hashed not in other]
+        assert count == len(places)
 
 
 def _kept(folder: Path, name: str, hashes: Sequence[int], parts: int, size: int) -> Parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from trueup.engine.past import Past, touched
 from trueup.engine.records import Records
 from trueup.model.digest import digest_of
 from trueup.model.record import Projection, key_text
-from trueup.model.row import Baseline
+from trueup.model.row import Baseline, Seen
 from trueup.pair import declare
 from trueup.ports import EVERYTHING, Scope
 from trueup.sides.memory import Memory
@@ -238,6 +238,27 @@ def test_more_than_is_matched_here_is_told_by_digests(monkeypatch: pytest.Monkey
     monkeypatch.setattr(alike, "SHOWN_MAX", 4)
     assert looked(left, right) == (4, 3, key(3))
     assert (left.hashed, left.scanned) == (2, 1)
+
+
+def test_what_is_alike_and_what_is_not_is_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a batch with agreements and others, known and unknown, I expect one question to the ledger about it."""
+    asked: list[int] = []
+    unlike = MemoryLedger.unlike
+
+    def counted(ledger: MemoryLedger, pair: str, seen: Sequence[Seen]) -> list[str]:
+        asked.append(len(seen))
+        return unlike(ledger, pair, seen)
+
+    monkeypatch.setattr(MemoryLedger, "unlike", counted)
+    left, right = sides([row(at, "a") for at in range(4)], [row(at, "a" if at < 2 else "b") for at in range(4)])
+    known = {"0": agreed(0, "a", "a"), "2": agreed(2, "a", "b")}
+    declared = declare("people", authority=left, replica=right, fields=["name"], overlap=0)
+    ledger = MemoryLedger()
+    ledger.baseline("people", list(known.values()))
+    found = list(touched(Records(declared), ledger, Past(SINCE, SINCE), remember=True))
+    assert asked == [4]
+    assert {each for some in found for each in some.suspects} == key(3)
+    assert {each.key for some in found for each in some.agreed} == key(1)
 
 
 def test_keys_of_several_parts_are_matched_as_a_whole() -> None:

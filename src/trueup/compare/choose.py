@@ -13,9 +13,9 @@ from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison, Read
 from trueup.compare.watched import Traffic
 from trueup.errors import ConfigError
-from trueup.ports import ClusterSide, HashingSide, Side
+from trueup.ports import HashingSide, MatchingSide, Side
 
-STRATEGIES: Final = ("gate", "segments", "keyhash", "sketch", "rows")
+STRATEGIES: Final = ("gate", "segments", "keyhash", "sketch", "match", "rows")
 MEMORY_MB: Final = 512
 # Called with the records read so far and, where the sides know it, how many there will be.
 Progress = Callable[[int, int | None], None]
@@ -44,9 +44,12 @@ def compare(
     traffic = _traffic(left, right, progress or (lambda done, total: None))
     found, reason = None, "asked for"
     if strategy != "rows":
-        found = _in_cluster(left, right, plan, memory_mb, traffic)
+        found = _matched(left, right, plan, memory_mb, traffic)
     if found is None and strategy != "rows":
-        found, reason = _by_hashes(left, right, plan, strategy, expected, memory_mb, traffic)
+        asked = None if strategy == "match" else strategy
+        found, reason = _by_hashes(left, right, plan, asked, expected, memory_mb, traffic)
+        if found is not None and strategy == "match":
+            found = replace(found, reason=f"no engine reads both sides; {found.reason}")
     if found is None:
         found = replace(_by_rows(left, right, plan, memory_mb, traffic), reason=reason)
     return _told(found, traffic, started)
@@ -87,15 +90,14 @@ def _traffic(left: Side, right: Side, progress: Progress) -> tuple[Traffic, Traf
     return Traffic(seen), Traffic(seen)
 
 
-def _in_cluster(
+def _matched(
     left: Side, right: Side, plan: Plan, memory_mb: int, traffic: tuple[Traffic, Traffic]
 ) -> Comparison | None:
-    if not isinstance(left, ClusterSide):
+    if not isinstance(left, MatchingSide):
         return None
-    from trueup.compare.cluster import compare_in_cluster  # noqa: PLC0415  loads DuckDB
+    from trueup.compare.matched import compare_matched  # noqa: PLC0415  loads DuckDB
 
-    found = compare_in_cluster(left, right, plan, memory_mb=memory_mb, traffic=traffic)
-    return None if found is None else replace(found, reason="one engine reads both sides, and matches them itself")
+    return compare_matched(left, right, plan, memory_mb=memory_mb, traffic=traffic)
 
 
 def _by_hashes(

@@ -14,7 +14,7 @@ from trueup.compare import keyhash, sketch
 from trueup.compare.expected import Expected
 from trueup.compare.kept import Kept
 from trueup.compare.keyhash import Hashed, Piece, Range, bits_of_blocks, match_ranges, ranges
-from trueup.compare.placed import compare_placed
+from trueup.compare.placed import compare_placed, placed_hashes
 from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
 from trueup.compare.sampled import Sample, pace, sampled
@@ -227,10 +227,13 @@ class _Case:
         return by_place or self._settled("keyhash", reason, tell), reason
 
     def _by_place(self, reason: str) -> Comparison | None:
+        hashes = placed_hashes(self.sides)
+        if hashes is None:
+            return None
         workspace = Workspace(min(self.memory_mb, _HASHES_MB))
         found = None
         try:
-            found = compare_placed(self.sides, workspace, self.plan, rows=self.rows, memory_mb=self.memory_mb)
+            found = compare_placed(self.sides, hashes, workspace, self.plan, rows=self.rows, memory_mb=self.memory_mb)
         finally:
             if found is None:
                 workspace.close()

@@ -94,7 +94,7 @@ def bits_of_blocks(span: Range, rows: int, share: float) -> int:
 
 
 def match_ranges(sides: Hashed, suspects: Suspects, asked: Iterable[Piece], bits: int = 0) -> Told:
-    """Matches all keys within these pieces, which do not overlap.
+    """Matches all keys within these pieces, which do not overlap. Keys must be unique.
 
     bits: whole ranges are first asked for blocks of `2 ** bits` keys; 0 for none.
     """
@@ -125,7 +125,6 @@ class _Question:
 class _Matching:
     def __init__(self, sides: Hashed, suspects: Suspects, bits: int) -> None:
         self._sides, self._suspects, self._bits = sides, suspects, bits
-        self._unique = sides.unique
         self._left = self._right = 0
 
     def run(self, pool: ThreadPoolExecutor, asked: Iterable[Piece]) -> Told:
@@ -162,7 +161,7 @@ class _Matching:
         if not question.counted:
             self._left += left.num_rows
             self._right += right.num_rows
-        found = _unequal(left, right) if self._unique else None
+        found = _unequal(left, right)
         if found is None:
             self._suspects.add_hashed(left, right)
         for keys, records in found or ():

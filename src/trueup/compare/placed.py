@@ -25,37 +25,42 @@ from trueup.compare.result import Counts
 from trueup.compare.rows import Batches, Fill, Going, judge_records, read_both
 from trueup.compare.segments import at_once
 from trueup.compare.suspects import SUSPECTS_MAX, Told
-from trueup.compare.workspace import CHUNK_ROWS, Parts, Workspace
+from trueup.compare.workspace import BATCH_ROWS, CHUNK_ROWS, Parts, Workspace
+from trueup.ports import Snapshot
 
 pc: Any = pyarrow.compute
 # Of each side, about so many hashes are matched at once: the table of them all would be several times as large as they.
 _ROWS_AT_ONCE: Final = 65_536
 _PARTS_MAX: Final = 128
+_NO_PLACES: Final = pa.table({"p": pa.array([], pa.binary())})
+
+
+def placed_hashes(sides: Hashed) -> tuple[Batches, Batches] | None:
+    """Every record's hash and place on each side; None where one can't read records by where they lie."""
+    left, right = at_once(sides, lambda side: side.placed(sides.function))
+    return None if left is None or right is None else (left, right)
 
 
 def compare_placed(
-    sides: Hashed, workspace: Workspace, plan: Plan, *, rows: int, memory_mb: int
+    sides: Hashed, hashes: tuple[Batches, Batches], workspace: Workspace, plan: Plan, *, rows: int, memory_mb: int
 ) -> tuple[Counts, dict[str, int], RowFindings] | None:
     """Tells every key's state, where no key repeats on either side; the findings take over the workspace.
 
-    None where a side can't read records by where they lie, or different records have one hash. rows: about so many on
-    a side. memory_mb: for many records that differ.
+    None where different records have one hash. hashes: as of `placed_hashes`. rows: about so many on a side.
+    memory_mb: for many records that differ.
     """
-    hashes = at_once(sides, lambda side: side.placed(sides.function))
-    if hashes[0] is None or hashes[1] is None:
-        return None
     parts = 1
     while parts * _ROWS_AT_ONCE < rows and parts < _PARTS_MAX:
         parts *= 2
     left, right = (Parts(workspace.path, f"{name}-hashes", parts) for name in ("left", "right"))
     read_both((hashes[0], _kept(left)), (hashes[1], _kept(right)), sides.close)
-    a, b = _unmatched(left, right, parts)
-    same = left.rows - len(a)
-    if same != right.rows - len(b):
+    alone = _keep_unmatched(workspace, left, right, parts)
+    same = left.rows - alone[0]
+    if same != right.rows - alone[1]:
         return None
-    if len(a) + len(b) > SUSPECTS_MAX:
+    if sum(alone) > SUSPECTS_MAX:
         workspace.allow(memory_mb)
-    read = sides.left.placed_records(a), sides.right.placed_records(b)
+    read = _records(workspace, "left", sides.left), _records(workspace, "right", sides.right)
     counts, differing, findings = judge_records(workspace, *read, plan, sides.close)
     return Told(left.rows, right.rows, same).judged(counts), differing, findings
 
@@ -76,17 +81,28 @@ def _kept(parts: Parts) -> Fill:
     return keep
 
 
-def _unmatched(left: Parts, right: Parts, parts: int) -> tuple[Array, Array]:
-    """Places of the records of each side whose hash the other one lacks."""
-    alone: tuple[list[Array], list[Array]] = [], []
-    with ThreadPoolExecutor(2, thread_name_prefix="trueup-match") as pool:
+def _keep_unmatched(workspace: Workspace, left: Parts, right: Parts, parts: int) -> list[int]:
+    """Keeps the places of the records of each side whose hash the other one lacks; answers how many these are."""
+    for name in ("left", "right"):
+        workspace.insert(f"CREATE TABLE {name}_places AS FROM chunk", _NO_PLACES)
+    alone = [0, 0]
+    with (
+        ThreadPoolExecutor(2, thread_name_prefix="trueup-match") as pool,
+        workspace.inserts("INSERT INTO left_places FROM chunk") as in_left,
+        workspace.inserts("INSERT INTO right_places FROM chunk") as in_right,
+    ):
         for part in range(parts):
             some = left.part(part), right.part(part)
-            for places, found in zip(alone, pool.map(_alone, some, reversed(some)), strict=True):
-                places.append(found)
-    a, b = map(pa.concat_arrays, alone)
-    # As they lie in the file, which is then passed through once.
-    return a.take(pc.array_sort_indices(a)), b.take(pc.array_sort_indices(b))
+            for at, found in enumerate(pool.map(_alone, some, reversed(some))):
+                (in_left, in_right)[at](pa.table({"p": found}))
+                alone[at] += len(found)
+    return alone
+
+
+def _records(workspace: Workspace, name: str, side: Snapshot) -> Batches:
+    """As they lie in the file, which is then passed through once."""
+    for few in workspace.batches(f"SELECT p FROM {name}_places ORDER BY p", BATCH_ROWS):
+        yield from side.placed_records(few.column("p"))
 
 
 def _alone(mine: pa.Table, other: pa.Table) -> Array:

@@ -11,6 +11,7 @@ import pyarrow.compute
 from trueup.compare.judge import Array, judged
 from trueup.compare.workspace import BATCHES_MAX, CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
 from trueup.model.columns import text_array
+from trueup.model.duck import hash_of
 from trueup.model.record import Field, Projection
 
 pc: Any = pyarrow.compute
@@ -28,7 +29,8 @@ class Shape:
         self.fields = [f"f{at}" for at in range(len(projection.fields))]
         self.extra = [f"e{at}" for at in range(len(projection.extra))]
         version = [] if projection.version is None else ["v"]
-        self.names = [*self.keys, *version, *self.fields, *self.extra]
+        self.others = [*version, *self.fields, *self.extra]
+        self.names = [*self.keys, *self.others]
         types = [_arrow_type(each, each is projection.version) for each in projection.columns]
         self.schema = pa.schema(list(zip(self.names, types, strict=True)))
 
@@ -58,7 +60,10 @@ def _arrow_type(field: Field, is_version: bool) -> pa.DataType:
 
 
 class Stage:
-    """The table `left` or `right`: k0…, h (hash), n (number of the record in the spool)."""
+    """The table `left` or `right`: k0…, h (hash), n (number of the record in the spool).
+
+    shown: the records that are shown, in key order.
+    """
 
     def __init__(
         self,
@@ -69,7 +74,7 @@ class Stage:
     ) -> None:
         self.name = name
         self.shape = Shape(projection)
-        self.spool = Spool(workspace.path, name)
+        self.spool = self.shown = Spool(workspace.path, name)
         self.gone = 0
         self._workspace = workspace
         self._absent_when = absent_when or {}
@@ -85,6 +90,22 @@ class Stage:
                 hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
                 insert(hashed)
                 going()
+
+    def keep_shown(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Keeps these records, which are in key order, to show them; the others did not come in it."""
+        self.shown = Spool(self._workspace.path, f"{self.name}-shown")
+        for chunk in self._chunks(batches):
+            self.shown.append(chunk)
+
+    def shown_at(self, numbers: Array) -> pa.RecordBatch:
+        """The shown records with these numbers, which ascend; null where a number is."""
+        known = numbers.drop_null()
+        found = self.shown.take(known) if len(known) else pa.Table.from_batches([self.shape.empty()])
+        records = pa.RecordBatch.from_arrays([column.combine_chunks() for column in found.columns], found.schema.names)
+        if not numbers.null_count:
+            return records
+        counted = pc.cumulative_sum(numbers.is_valid().cast(pa.int64()), start=-1)
+        return records.take(pc.if_else(numbers.is_valid(), counted, None))
 
     def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         waiting: list[pa.RecordBatch] = []
@@ -128,18 +149,11 @@ def gone(chunk: pa.RecordBatch, shape: Shape, absent_when: Mapping[str, frozense
 
 
 def hash_sql(schema: pa.Schema) -> str:
-    """SQL for the 64-bit hash of the judged fields f0… of a chunk; GONE where the column `gone` says so.
-
-    DuckDB hashes text in blocks of eight bytes, and two changes at the ends of two blocks often cancel out. So
-    text is hashed twice, the second time shifted by half a block: what cancels out in one does not in the other.
-    """
-    parts = ["0"]
-    for column in schema:
-        if column.name.startswith("f"):
-            parts.append(column.name)
-            if pa.types.is_string(column.type):
-                parts.append(f"'~~~~' || {column.name}")
-            elif pa.types.is_binary(column.type):
-                parts.append(f"'~~~~'::BLOB || {column.name}")
-    plain = f"hash({', '.join(parts)})"
+    """SQL for the 64-bit hash of the judged fields f0… of a chunk; GONE where the column `gone` says so."""
+    plain = hash_of([(column.name, _duck_type(column.type)) for column in schema if column.name.startswith("f")])
     return f"CASE WHEN gone THEN {GONE}::UBIGINT ELSE {plain} END" if "gone" in schema.names else plain
+
+
+def _duck_type(type_: pa.DataType) -> str:
+    """Of those that are hashed in a way of their own; else nothing."""
+    return "VARCHAR" if pa.types.is_string(type_) else "BLOB" if pa.types.is_binary(type_) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -20,28 +21,38 @@ _NUMBER_BYTES = 8
 class Traffic:
     """rows, bytes: what was read of a side so far, as it lies in memory here. statements: what it was asked.
 
-    seen: called with the number of records that an answer accounts for.
+    seen: called with the number of records that an answer accounts for, and none before it did.
     """
 
     def __init__(self, seen: Callable[[int], None] = lambda records: None) -> None:
         self.rows = self.bytes = 0
         self.statements: tuple[str, ...] = ()
+        self._looks: Counter[str] = Counter()
         self._seen = seen
         self._lock = threading.Lock()
 
-    def add(self, rows: int, size: int, records: int = 0) -> None:
-        """An answer of so many rows and bytes, which accounts for so many records."""
+    def add(self, rows: int, size: int, records: int = 0, look: str = "scan") -> None:
+        """An answer of so many rows and bytes, which accounts for so many records.
+
+        look: what they were asked by. The same records may be asked for in several ways, so that the one that is the
+        furthest tells how many have been accounted for.
+        """
         with self._lock:
             self.rows += rows
             self.bytes += size
-        if records:
-            self._seen(records)
+            before = max(self._looks.values(), default=0)
+            self._looks[look] += records
+            more = max(self._looks.values()) - before
+        if more:
+            self._seen(more)
 
-    def records(self, batches: Iterator[pa.RecordBatch], *, again: bool = False) -> Iterator[pa.RecordBatch]:
-        """The same batches of records, counted. again: these records have been accounted for."""
+    def records(
+        self, batches: Iterator[pa.RecordBatch], look: str = "scan", *, again: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The same batches of records, counted. look: as of `add`. again: these have been accounted for."""
         try:
             for batch in batches:
-                self.add(batch.num_rows, batch.nbytes, 0 if again else batch.num_rows)
+                self.add(batch.num_rows, batch.nbytes, 0 if again else batch.num_rows, look)
                 yield batch
         finally:
             if isinstance(batches, Generator):
@@ -67,22 +78,22 @@ class Watched:
         return self._snapshot.span()
 
     def total(self, function: str) -> HashSum | None:
-        """As the snapshot's."""
+        """As the snapshot's. Where it does not end the comparison, it accounts for no record."""
         answer = self._snapshot.total(function)
-        self.traffic.add(1, 2 * _NUMBER_BYTES, answer.count if answer else 0)
+        self.traffic.add(1, 2 * _NUMBER_BYTES)
         return answer
 
     def segments(self, function: str, origin: int, bits: int) -> Segments:
         """As the snapshot's."""
         answer = self._snapshot.segments(function, origin, bits)
         records = sum(each.count for each in answer.values() if each is not None)
-        self.traffic.add(len(answer), 3 * _NUMBER_BYTES * len(answer), records)
+        self.traffic.add(len(answer), 3 * _NUMBER_BYTES * len(answer), records, "segments")
         return answer
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
         """As the snapshot's."""
         for batch in self._snapshot.hashes(function):
-            self.traffic.add(batch.num_rows, batch.nbytes, batch.num_rows)
+            self.traffic.add(batch.num_rows, batch.nbytes, batch.num_rows, "hashes")
             yield batch
 
     def hashes_within(
@@ -90,27 +101,28 @@ class Watched:
     ) -> pa.RecordBatch | None:
         """As the snapshot's; what was too much has crossed all the same."""
         batch = self._snapshot.hashes_within(function, first, last, rows_max, among)
-        self._ranged(batch, rows_max, again=among is not None)
+        self._ranged(batch, rows_max)
         return batch
 
     def blocks(self, function: str, first: int, last: int, bits: int) -> pa.RecordBatch:
         """As the snapshot's."""
         batch = self._snapshot.blocks(function, first, last, bits)
-        self.traffic.add(batch.num_rows, 2 * _NUMBER_BYTES * batch.num_rows, pc.sum(batch.column("n")).as_py() or 0)
+        records = pc.sum(batch.column("n")).as_py() or 0
+        self.traffic.add(batch.num_rows, 2 * _NUMBER_BYTES * batch.num_rows, records, "blocks")
         return batch
 
     def hashes_within_each(
         self, function: str, ranges: Sequence[tuple[int, int]], rows_max: int
     ) -> list[pa.RecordBatch | None]:
-        """As the snapshot's."""
+        """As the snapshot's; a sample, whose records are asked for again."""
         batches = self._snapshot.hashes_within_each(function, ranges, rows_max)
         for batch in batches:
-            self._ranged(batch, rows_max)
+            self._ranged(batch, rows_max, sample=True)
         return batches
 
-    def _ranged(self, batch: pa.RecordBatch | None, rows_max: int, *, again: bool = False) -> None:
+    def _ranged(self, batch: pa.RecordBatch | None, rows_max: int, *, sample: bool = False) -> None:
         rows = rows_max + 1 if batch is None else batch.num_rows
-        self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None or again else rows)
+        self.traffic.add(rows, 2 * _NUMBER_BYTES * rows, 0 if batch is None or sample else rows, "ranges")
 
     def cells(self, function: str, sizes: Sequence[int]) -> pa.Table | None:
         """As the snapshot's."""
@@ -133,7 +145,7 @@ class Watched:
     def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
         """As the snapshot's."""
         batches = self._snapshot.placed(function)
-        return None if batches is None else self.traffic.records(batches)
+        return None if batches is None else self.traffic.records(batches, "places")
 
     def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
         """As the snapshot's."""

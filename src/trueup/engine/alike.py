@@ -20,7 +20,7 @@ from trueup.model.change import UPSERT
 from trueup.model.columns import key_text_array
 from trueup.model.record import Field, Found, Projection
 from trueup.model.row import Seen
-from trueup.ports import GlancingSide, Side
+from trueup.ports import NewerHashingSide, Side
 
 pc: Any = pyarrow.compute
 # Hashes of so many records of a side are matched here, in some dozen bytes each beside their keys.
@@ -100,7 +100,7 @@ def _digest(asked: Asked, found: Found | None) -> str:
 
 def _shared(left: Asked, right: Asked) -> tuple[_Begin, _Begin] | None:
     """How both are asked for hashes of the first function that both have."""
-    if not isinstance(left.side, GlancingSide) or not isinstance(right.side, GlancingSide):
+    if not isinstance(left.side, NewerHashingSide) or not isinstance(right.side, NewerHashingSide):
         return None
     a, b = (
         side.hashes(_matchable(asked.projection), asked.since, SHOWN_MAX + 1)

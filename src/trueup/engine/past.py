@@ -123,6 +123,8 @@ def _digested(
 ) -> Iterator[Touched]:
     """By their digests. What was touched at one side mostly was at the other one too, and is looked up once."""
     pair, waiting, twice, matched = records.pair, dict[str, _Told](), set[str](), set[str]()
+    # An authority's state that means absence is never what the replica shows.
+    hidden = bool(pair.absent_when)
     with ExitStack() as reading:
         # Both before either is waited for: systems that can read at the same time.
         left = reading.enter_context(closing(records.glance_authority(since, versioned=remember)))
@@ -144,14 +146,17 @@ def _digested(
             alike: list[Agreement] = []
             for key, digest in zip(seen.keys, seen.digests, strict=True):
                 told = waiting.pop(key, _UNSEEN)
-                if _alike(records, told, digest) and key not in twice:
+                if not hidden and told[:2] == (UPSERT, digest) and digest != UNKNOWN and key not in twice:
                     alike.append(Agreement(key, digest, digest, told[2]))
                 else:
                     others.append((key, *told[:2], digest))
             matched.update(each.key for each in alike)
             again = [key for key, *_ in others if key in matched]
-            agreed = _unknown(ledger, pair.name, alike) if remember else ()
-            yield Touched(right=len(seen.keys), suspects=again + ledger.unlike(pair.name, others), agreed=agreed)
+            agreements: list[Seen] = [(each.key, each.action, each.left, each.right) for each in alike if remember]
+            unlike = dict.fromkeys(ledger.unlike(pair.name, others + agreements))
+            agreed = [each for each in alike if remember and each.key in unlike]
+            suspects = again + [key for key, *_ in others if key in unlike]
+            yield Touched(right=len(seen.keys), suspects=suspects, agreed=agreed)
     rest = [(key, *told[:2], None) for key, told in waiting.items()]
     for at in range(0, len(rest), _LOOKED_UP):
         yield Touched(suspects=ledger.unlike(pair.name, rest[at : at + _LOOKED_UP]))
@@ -160,16 +165,6 @@ def _digested(
 def _told(seen: Glance) -> list[tuple[str, _Told]]:
     versions = seen.versions or [None] * len(seen.keys)
     return list(zip(seen.keys, zip(seen.actions, seen.digests, versions, strict=True), strict=True))
-
-
-def _alike(records: Records, told: _Told, digest: str) -> bool:
-    """Whether both sides show the same; an authority's state that means absence is never what the replica shows."""
-    return told[:2] == (UPSERT, digest) and digest != UNKNOWN and not records.pair.absent_when
-
-
-def _unknown(ledger: Ledger, pair: str, alike: Sequence[Agreement]) -> list[Agreement]:
-    unknown = set(ledger.unlike(pair, [(each.key, each.action, each.left, each.right) for each in alike]))
-    return [each for each in alike if each.key in unknown]
 
 
 def _overlap(records: Records) -> int:

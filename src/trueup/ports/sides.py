@@ -144,7 +144,7 @@ class DigestingSide(Side, Protocol):
 
 
 @runtime_checkable
-class GlancingSide(Side, Protocol):
+class NewerHashingSide(Side, Protocol):
     """A side that can hash what is newer where it is, which takes a fraction of the time of a digest."""
 
     def hashes(
@@ -157,7 +157,7 @@ class GlancingSide(Side, Protocol):
         """
 
 
-class ClusterMatch(Protocol):
+class Match(Protocol):
     """Two sides matched by the engine that reads both: what is surely the same stayed there.
 
     left, right: records of each side. same: keys with one record on each side, surely judged equal. All records of any
@@ -182,14 +182,23 @@ class ClusterMatch(Protocol):
 
 
 @runtime_checkable
-class ClusterSide(Side, Protocol):
+class MatchingSide(Side, Protocol):
     """A side whose engine can match it with another side of the same engine, rules included."""
 
-    def match(self, projection: Projection, other: Side, asked: Projection) -> ClusterMatch | None:
-        """This side matched with another, which is asked for `asked`; None where the engine does not read the other.
+    def match(self, projection: Projection, other: Side, asked: Projection, *, memory_mb: int) -> Match | None:
+        """This side matched with another, which is asked for `asked`; None where the engine can't do that exactly.
 
-        Raises SchemaError where the engine can't tell values of two columns apart exactly. The caller closes it.
+        memory_mb: for an engine that runs here. Raises SchemaError where values of two columns can't be told apart
+        exactly, and reading all records here is no way out. The caller closes it.
         """
+
+
+@runtime_checkable
+class SampledSide(Side, Protocol):
+    """A side that shows some of its records at little cost."""
+
+    def sample(self, projection: Projection, most: int) -> Iterator[pa.RecordBatch]:
+        """At most so many records from all over, as scans deliver them; none where all would be read for it."""
 
 
 @runtime_checkable

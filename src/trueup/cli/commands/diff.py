@@ -71,7 +71,7 @@ Timeout = Annotated[Many, _option("--timeout", metavar="[SIDE=]TIME", panel=_DAT
 _THROTTLE = "The share of the time in which a connection may read, such as 25%; then it rests."
 Throttle = Annotated[Many, _option("--throttle", metavar="[SIDE=]SHARE", panel=_DATABASES, help=_THROTTLE)]
 
-_STRATEGY = "Force gate, segments, keyhash, sketch or rows; by default the one that seems fastest here."
+_STRATEGY = "Force gate, segments, keyhash, sketch, match or rows; by default the one that seems fastest here."
 Strategy = Annotated[str | None, _option("--strategy", metavar="NAME", panel=_OUTPUT, help=_STRATEGY)]
 _MEMORY = "Memory for the comparison; what does not fit goes to disk."
 Memory = Annotated[str, _option("--memory", metavar="SIZE", panel=_OUTPUT, help=_MEMORY)]

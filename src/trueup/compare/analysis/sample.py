@@ -14,7 +14,7 @@ from trueup.compare.result import Comparison, Difference, SampledFindings, Value
 from trueup.errors import TrueupError
 from trueup.model.columns import texts
 from trueup.model.record import Projection
-from trueup.ports import HashingSide, Side, Snapshot
+from trueup.ports import HashingSide, SampledSide, Side, Snapshot
 
 # Of differences, and of the values in them.
 EXAMINED_MAX: Final = 5_000
@@ -38,7 +38,7 @@ def examined(comparison: Comparison, plan: Plan) -> tuple[list[Difference], int]
 
 
 def compared_with(comparison: Comparison, plan: Plan, left: Side | None) -> list[Values] | None:
-    """An even sample of the left side's records: of those read, else of ranges of its keys; None where it has neither.
+    """An even sample of the left side's records: of those read, else as the side gives one; None where it gives none.
 
     What is read now may have moved since the comparison; shares do not move much by that.
     """
@@ -46,9 +46,13 @@ def compared_with(comparison: Comparison, plan: Plan, left: Side | None) -> list
     if comparison.strategy == "rows" and isinstance(findings, SampledFindings):
         return list(findings.left_records(COMPARED_MAX))
     one_integer = len(plan.left.key) == 1 and plan.left.key[0].kind.name == "integer"
-    if not isinstance(left, HashingSide) or not one_integer or not comparison.counts.left:
-        return None
     try:
+        if isinstance(left, SampledSide):
+            return [
+                each for batch in left.sample(plan.left, COMPARED_MAX) for each in _values(batch, plan.left)
+            ] or None
+        if not isinstance(left, HashingSide) or not one_integer or not comparison.counts.left:
+            return None
         with closing(left.snapshot(plan.left)) as snapshot:
             return list(_from_ranges(snapshot, plan.left, comparison.counts.left)) or None
     except TrueupError:

@@ -62,9 +62,14 @@ def _nearest(path: Path) -> str:
 @contextlib.contextmanager
 def unchanged(path: Path) -> Iterator[None]:
     """Raises IncompleteScan where the file was written to while it was read."""
-    before = _state(path)
+    before = state_of(path)
     yield
-    if _state(path) != before:
+    check_unchanged(path, before)
+
+
+def check_unchanged(path: Path, before: tuple[int, int, int]) -> None:
+    """Raises IncompleteScan where the file is not as it was. before: what `state_of` said."""
+    if state_of(path) != before:
         raise IncompleteScan(f"{path.name} changed while it was read.", hint="Read it again when it is complete.")
 
 
@@ -79,7 +84,8 @@ def fingerprint(path: Path) -> InputFile:
     return InputFile(path.name, stat.st_size, digest, stat.st_mtime_ns // 1_000)
 
 
-def _state(path: Path) -> tuple[int, int, int]:
+def state_of(path: Path) -> tuple[int, int, int]:
+    """Inode, size and time of the last change: what moves when a file is written to."""
     try:
         stat = path.stat()
     except OSError as failure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +20,9 @@ from trueup.model.kinds import Column, Kind
 from trueup.model.record import Field
 from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, PythonValues, UnfitError, numbered
 from trueup.sides.files.opening import head, unreadable
+
+# Of which a sample is taken.
+_GROUPS_MAX = 64
 
 
 @dataclass(slots=True)
@@ -51,6 +55,14 @@ class Parquet:
                 for name, each in zip(self._names(path, file.schema_arrow), file.schema_arrow, strict=True)
             )
 
+    def own_names(self) -> dict[str, str]:
+        """What the files call a column, by the side's name for it."""
+        with _opened(self.files[0]) as file:
+            return self._own(self.files[0], file)
+
+    def _own(self, path: Path, file: pq.ParquetFile) -> dict[str, str]:
+        return dict(zip(self._names(path, file.schema_arrow), file.schema_arrow.names, strict=True))
+
     def _names(self, path: Path, schema: pa.Schema) -> list[str]:
         for old in self.rename:
             if old not in schema.names:
@@ -65,26 +77,42 @@ class Parquet:
         """The records of one file."""
         place = 0
         with _opened(path) as file:
-            known = self._names(path, file.schema_arrow)
-            own = {name: file.schema_arrow.names[known.index(name)] for name in names}
-            for batch in _batches(path, file, list(own.values())):
-                columns = {name: ArrowValues(batch.column(old), self.zone) for name, old in own.items()}
+            own = self._own(path, file)
+            for batch in _batches(path, file, [own[name] for name in names]):
+                columns = {name: ArrowValues(batch.column(own[name]), self.zone) for name in names}
                 yield Chunk(self, path, numbered(place, batch.num_rows), columns)
                 place += batch.num_rows
+
+    def some(self, names: Sequence[str], most: int) -> Iterator[Chunk]:
+        """At most so many records: the first few of row groups all over the files."""
+        groups: list[tuple[Path, int]] = []
+        for path in self.files:
+            with _opened(path) as file:
+                groups += [(path, at) for at in range(file.num_row_groups)]
+        chosen = groups[:: max(1, -(-len(groups) // _GROUPS_MAX))]
+        for path, at in chosen:
+            with _opened(path) as file:
+                own = self._own(path, file)
+                few = max(1, most // len(chosen))
+                for batch in islice(_batches(path, file, [own[name] for name in names], few, [at]), 1):
+                    columns = {name: ArrowValues(batch.column(own[name]), self.zone) for name in names}
+                    yield Chunk(self, path, numbered(0, batch.num_rows), columns)
 
     def line(self, path: Path, place: int) -> str:
         """Parquet has rows, not lines."""
         return f"row {place + 1:,}"
 
 
-def _batches(path: Path, file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    path: Path, file: pq.ParquetFile, names: Sequence[str], rows: int = CHUNK_ROWS, groups: list[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     if not names:
         for start in range(0, file.metadata.num_rows, CHUNK_ROWS):
             rows = min(CHUNK_ROWS, file.metadata.num_rows - start)
             yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
         return
     try:
-        yield from file.iter_batches(batch_size=CHUNK_ROWS, columns=list(names))
+        yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names))
     except (pa.ArrowException, OSError) as failure:
         raise BadInput(f"{path.name} is damaged: its data can't be read.", hint="Fetch the file again.") from failure
 

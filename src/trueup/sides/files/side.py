@@ -21,13 +21,14 @@ from trueup.model.inputs import Inputs
 from trueup.model.kinds import Column, Kind, kind_named
 from trueup.model.record import Field, Found, Projection
 from trueup.model.window import Span
-from trueup.ports import EVERYTHING, Capabilities, Description, Scope
+from trueup.ports import EVERYTHING, Capabilities, Description, Match, Scope, Side
 from trueup.sides import scanning
 from trueup.sides.files.chunk import Chunk, Format, first_true
 from trueup.sides.files.condition import Condition
 from trueup.sides.files.delimited import Delimited, Dialect
 from trueup.sides.files.footer import Footer
 from trueup.sides.files.json_lines import JsonLines
+from trueup.sides.files.match import Half, match
 from trueup.sides.files.numerals import Numerals
 from trueup.sides.files.opening import files_of, fingerprint, unchanged
 from trueup.sides.files.parquet import Parquet
@@ -130,6 +131,32 @@ class File:
         scanning.check_columns(projection, columns, self.label)
         batches = self._batches(projection, columns, None, frozenset(keys))
         return scanning.read_by_scan(batches, projection, keys) if keys else {}
+
+    def match(self, projection: Projection, other: Side, asked: Projection, *, memory_mb: int) -> Match | None:
+        """Two sides of plain Parquet files, matched where they lie; None where only reading can tell records apart."""
+        sides = ((self, projection), (other, asked))
+        halves: list[Half] = []
+        for side, of in sides:
+            form = side._opened() if isinstance(side, File) and not side._interpreted else None
+            if not isinstance(side, File) or not isinstance(form, Parquet):
+                return None
+            scanning.check_columns(of, side.describe().columns, side.label)
+            halves.append(Half(side.label, form, form.own_names(), of, side._batch))
+        return match(halves[0], halves[1], memory_mb)
+
+    def sample(self, projection: Projection, most: int) -> Iterator[pa.RecordBatch]:
+        """The first few records of row groups all over the files; none where they are not plain Parquet."""
+        form = self._opened()
+        if self._interpreted or not isinstance(form, Parquet):
+            return
+        scanning.check_columns(projection, self.describe().columns, self.label)
+        for chunk in form.some([each.source for each in projection.columns], most):
+            yield self._batch(chunk, projection)
+
+    @property
+    def _interpreted(self) -> bool:
+        """Whether records are more than what the files hold."""
+        return bool(self._where or self._zone or self._declared or self._footer)
 
     def window_kind(self, column: str) -> Kind:
         """The kind of a column of dates or times; of an undeclared column of texts, the one that they have."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from trueup.errors import ConfigError, SchemaError
 from trueup.model.kinds import Column
 from trueup.model.record import Found, Projection
-from trueup.ports import EVERYTHING, Capabilities, ClusterMatch, Description, Scope, Side
+from trueup.ports import EVERYTHING, Capabilities, Description, Match, Scope, Side
 from trueup.sides import scanning
 from trueup.sides.lake import Delta, Iceberg
 from trueup.sides.spark.session import session, trouble
@@ -66,7 +66,7 @@ class Spark:
         """The records with these key texts, found by reading everything once."""
         return scanning.read_by_scan(self.scan(projection), projection, keys) if keys else {}
 
-    def match(self, projection: Projection, other: Side, asked: Projection) -> ClusterMatch | None:
+    def match(self, projection: Projection, other: Side, asked: Projection, *, memory_mb: int) -> Match | None:
         """The two tables as Spark tells them apart; None where the other is no table of this Spark session."""
         if not isinstance(other, Spark):
             return None

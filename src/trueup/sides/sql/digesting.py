@@ -35,8 +35,9 @@ def digests(
     columns = [*of.key, *of.columns[len(of.columns) - len(of.projection.extra) :]]
     told = Packed(found.certain, "text", nullable=bool(found.unless))
     wanted = packed([(field, known) for field, known, _ in columns], of, hasher)
-    packs = None if wanted is None else hasher.packs(connection, [*wanted, told], rest, values)
-    if packs is None:
+    if wanted is not None and hasher.packs_many:
+        packs = hasher.packs(connection, [*wanted, told], rest, values)
+    else:
         packs = _scanned(connection, of, columns, Reading(found.certain, "text", TEXT), rest, values)
     for arrays in packs:
         yield _batch(arrays, "d")
@@ -62,7 +63,7 @@ def hashes(
     rest, limit = of.from_where(condition), f" LIMIT {rows_max}"
     told, wanted = function.packed, packed_key(of, hasher)
     # Where rows are packed rather than scanned: so few in one go, since to number them takes half as long again.
-    if wanted is not None and hasher.packs(connection, [*wanted, told], rest, values) is not None:
+    if wanted is not None and hasher.packs_many:
         yield _batch(hasher.pack(connection, [*wanted, told], rest, values, limit), "h")
         return
     for arrays in _scanned(connection, of, of.key, Reading(function.hash, "integer", VERSION), rest + limit, values):

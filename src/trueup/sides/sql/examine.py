@@ -13,12 +13,11 @@ from trueup.sides.sql.trouble import in_our_words
 
 def examine(dialect: Dialect, inspected: Inspected) -> Examined:
     """Indexes, from what inspection has already found."""
-    key, table = inspected.key, inspected.table
-    unique = any(index.unique and set(index.columns) <= set(key) for index in table.indexes)
+    key = inspected.key
     return Examined(
-        unique_key=unique or (bool(table.key) and set(table.key) <= set(key)),
-        key_index=inspected.key_index or (bool(table.key) and set(table.key[: len(key)]) == set(key)),
-        version_index=inspected.version_index or table.key[:1] == (inspected.version,),
+        unique_key=any(index.unique and set(index.columns) <= set(key) for index in inspected.table.indexes),
+        key_index=inspected.key_index,
+        version_index=inspected.version_index,
         make_key=_create(dialect, inspected, key, unique=True),
         make_version=None if inspected.version is None else _create(dialect, inspected, (inspected.version, *key)),
     )

@@ -34,7 +34,7 @@ class Instant:
         self._connect, self._hasher = connect, hasher
         self._ready = threading.Condition()
         self._limits, self._max = limits, limits.connections
-        self._closed = False
+        self._closed = self._over = False
         self._busy: list[sa.Connection] = []
         first = connect()
         self._free: list[sa.Connection] = [first]
@@ -57,6 +57,8 @@ class Instant:
                 self._busy.remove(connection)
                 self._free.append(connection)
                 self._ready.notify_all()
+            if self._over:  # what would not end has, after nobody waited for it any more
+                self._give_back()
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -78,6 +80,10 @@ class Instant:
             with self._ready:
                 if self._ready.wait_for(lambda: not self._busy, timeout=_ENDING_S) or time.monotonic() > until:
                     break
+        self._over = True
+        self._give_back()
+
+    def _give_back(self) -> None:
         with self._ready:
             free, self._free = self._free, []
         for connection in free:

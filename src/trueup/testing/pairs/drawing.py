@@ -95,6 +95,11 @@ def fits_name(engine: str, name: str) -> bool:
             return True
 
 
+# Types of Parquet that DuckDB does not read as Arrow does.
+_UNMATCHED: Final = ("uint64", "decimal256(60, 20)", "time64[us]", "time64[ns]", "time32[s]", "duration[us]",
+                     "list of int64", "list of string")  # fmt: skip
+
+
 class _Drawing:
     def __init__(
         self, chance: random.Random, seed: int, number: int, engines: tuple[str, str], strategy: str | None
@@ -105,9 +110,10 @@ class _Drawing:
         # One of the two engines says canonical texts; or both hash in their own way, which needs equal types.
         able = [at for at, engine in enumerate(engines) if engine in CANONICAL]
         self._canonical = chance.choice(able) if able else None
-        self._same = engines[0] == engines[1] and self._hashing and self._often(0.9)
+        self._matched = strategy == "match" and self._often(0.9)
+        self._same = engines[0] == engines[1] and (self._hashing or self._matched) and self._often(0.9)
         self._large = self._often(0.02)
-        zones = (None, None) if self._often(0.7) else self._zones()
+        zones = (None, None) if self._often(0.9 if self._matched else 0.7) else self._zones()
         self._zones_drawn = zones
         self._mistakes = self._often(0.2)
         self._taken: tuple[set[str], set[str]] = (set(), set())
@@ -145,7 +151,7 @@ class _Drawing:
         names = (None, "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
         able = [engine != "memory" for engine in self._engines]
         one = self._chance.choice(names)
-        two = one if self._hashing else self._chance.choice(names)
+        two = one if self._hashing or self._matched else self._chance.choice(names)
         return (one if able[0] else None, two if able[1] else None)
 
     def _constraint(self) -> Constraint:
@@ -193,6 +199,9 @@ class _Drawing:
                 # SQLite's only where they are the numbers of the rows.
                 whole = ("INTEGER",) if engine == "sqlite" else _SURELY_WHOLE
                 found = [each for each in found if each.declared in whole]
+        if self._matched:
+            found = [each for each in found if not (each.told or each.mistakes or each.declared in _UNMATCHED)]
+            found = [] if family == "enum" or (is_key and family in ("float", "float32")) else found
         if self._hashing and not self._same and self._canonical == side:
             found = [each for each in found if each.hashed]
         return found

@@ -45,12 +45,15 @@ _PLAIN_TEXT = frozenset(("text", "varchar", "bpchar", "name"))
 _SHAPES: dict[str, Any] = {
     "bool": "boolean", "int2": "integer", "int4": "integer", "int8": "integer", "float4": "float32", "float8": "float",
 }  # fmt: skip
-# A domain is read as the type under it; elem is the element type of a true array.
+# A domain is read as the type under it; elem is the element type of a true array. Since PostgreSQL 18 a column that is
+# declared NOT NULL may still hold nulls, where that constraint is not valid; earlier versions list no such constraint.
 _COLUMNS = """
 WITH RECURSIVE c AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.attgenerated, a.attidentity, a.atttypid AS typ, a.atttypmod AS mod,
-         a.attcollation AS collation,
-         format_type(a.atttypid, a.atttypmod) AS declared
+  SELECT a.attnum, a.attname, a.attgenerated, a.attidentity, a.atttypid AS typ, a.atttypmod AS mod,
+         a.attcollation AS collation, format_type(a.atttypid, a.atttypmod) AS declared,
+         a.attnotnull AND NOT EXISTS (
+           SELECT FROM pg_constraint n WHERE n.conrelid = a.attrelid AND n.conkey = ARRAY[a.attnum]
+           AND n.contype = 'n' AND NOT n.convalidated) AS required
   FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 ), base AS (
   SELECT c.attnum, c.typ, c.mod FROM c
@@ -58,7 +61,7 @@ WITH RECURSIVE c AS (
   SELECT b.attnum, t.typbasetype, CASE WHEN t.typtypmod = -1 THEN b.mod ELSE t.typtypmod END
   FROM base b JOIN pg_type t ON t.oid = b.typ WHERE t.typtype = 'd'
 )
-SELECT c.attname, c.declared, c.attnotnull, c.attgenerated::text, c.attidentity::text, t.typname, t.typtype::text,
+SELECT c.attname, c.declared, c.required, c.attgenerated::text, c.attidentity::text, t.typname, t.typtype::text,
        b.mod, CASE WHEN t.typcategory = 'A' THEN e.typname END AS elem, e.typtype::text AS elem_type,
        coalesce(CASE o.collname WHEN 'default' THEN d.datcollate ELSE o.collname END, '')
 FROM c JOIN base b USING (attnum) JOIN pg_type t ON t.oid = b.typ

@@ -100,6 +100,8 @@ class Hasher(ABC):
     dear: ClassVar[bool] = False
     # Whether it can XOR hashes by groups, and has a statement for cells.
     sketches: bool = False
+    # Whether many rows arrive sooner in packs than by a scan.
+    packs_many: ClassVar[bool] = False
     # Whether several connections can see one instant.
     shares_instant: ClassVar[bool] = False
     # Format of a whole number in 64 bits, so that differences do not overflow.
@@ -140,9 +142,9 @@ class Hasher(ABC):
 
     def packs(
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
-    ) -> Iterator[list[pa.Array[Any]]] | None:
-        """The same, some ten thousand rows at a time; None where a scan is no slower."""
-        return None
+    ) -> Iterator[list[pa.Array[Any]]]:
+        """The same, some ten thousand rows at a time, for an engine that packs many."""
+        raise NotImplementedError
 
     def pages(
         self, connection: sa.Connection, of: Selection, *, places: bool = False

@@ -3,8 +3,7 @@
 Both sides of a comparison run in this process, in one version of DuckDB; its hash differs between versions, so the
 version is part of the function's name.
 
-The hash of text works in blocks of eight bytes, and two changes at the ends of two blocks often cancel out. So text is
-hashed twice, the second time shifted by half a block; and a hash is hashed once more before it is summed.
+A hash is hashed once more before it is summed.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from trueup.model.digest import CANONICAL
+from trueup.model.duck import INTEGERS, hashable
 from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
 from trueup.sides.sql.hashing import (
@@ -36,22 +36,19 @@ from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
 
-_TEXT: Final = "{0}, '~~~~' || {0}"
 # Types that are equal exactly where their canonical values are, in the form that is hashed.
 _DIRECT: Final = {
-    **dict.fromkeys(
-        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "CAST({} AS BIGINT)"
-    ),
-    **dict.fromkeys(("BOOLEAN", "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", INSTANT_TYPE), "{}"),
-    "VARCHAR": _TEXT, "BLOB": "{0}, '~~~~'::BLOB || {0}",
-}  # fmt: skip
+    type_: hashable("{0}", type_)
+    for type_ in (*INTEGERS, "BOOLEAN", "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", INSTANT_TYPE, "VARCHAR", "BLOB")
+}
 # Decimals of one scale are whole numbers; wider ones are two, of whose hashes the order does not count.
 _DECIMAL_DIGITS_MAX: Final = 18
 _KEYS_AT_ONCE: Final = 20_000
 _FOUND_BY: Final = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
-    "VARCHAR": "VARCHAR", "UUID": "UUID",
-}  # fmt: skip
+    **dict.fromkeys(INTEGERS, "BIGINT"),
+    "VARCHAR": "VARCHAR",
+    "UUID": "UUID",
+}
 _EXPONENT: Final = "{0} <> 0 AND abs({0}) < 1e-4 OR abs({0}) >= 1e16 AND abs({0}) < 'inf'"
 _FAR: Final = "{0} < '0001-01-01' OR {0} >= '10000-01-01'"
 _FRAME: Final = "strlen({0}) || ':' || {0}"
@@ -160,7 +157,7 @@ def _native(of: Selection) -> Function:
         # Any other type by what the reader reads: equal texts become equal canonical values.
         name = of.dialect.quoted(field.source)
         reading = of.dialect.reading(stored, field.kind)
-        parts.append(form.format(name) if form else _TEXT.format(f"CAST({reading.sql} AS VARCHAR)"))
+        parts.append(form.format(name) if form else hashable(f"CAST({reading.sql} AS VARCHAR)", "VARCHAR"))
         spelled.append([form, str(stored.kind)] if form else read_as(field, known))
     # Without its lowest bit, so that it fits into a signed number.
     row = f"CAST(hash({', '.join(parts)}) >> 1 AS BIGINT)"

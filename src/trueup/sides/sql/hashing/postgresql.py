@@ -62,6 +62,7 @@ class PostgreSQL(Hasher):
     """PostgreSQL; its own hash from version 14."""
 
     sketches: bool = True
+    packs_many: ClassVar[bool] = True
     shares_instant: ClassVar[bool] = True
     wide: ClassVar[str] = "{}::int8"
 

@@ -1,4 +1,4 @@
-"""Strategy *cluster*: the engine that reads both sides matches them; what it can't prove equal is judged here."""
+"""Strategy *match*: the engine that reads both sides matches them; what it can't prove equal is judged here."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from trueup.compare.result import Comparison
 from trueup.compare.rows import judge_records
 from trueup.compare.watched import Traffic
 from trueup.compare.workspace import Workspace
-from trueup.errors import ConfigError
-from trueup.ports import ClusterSide, Side
+from trueup.ports import MatchingSide, Side
+
+_REASON = "one engine reads both sides, and matches them itself"
 
 
-def compare_in_cluster(
-    left: ClusterSide, right: Side, plan: Plan, *, memory_mb: int, traffic: tuple[Traffic, Traffic]
+def compare_matched(
+    left: MatchingSide, right: Side, plan: Plan, *, memory_mb: int, traffic: tuple[Traffic, Traffic]
 ) -> Comparison | None:
-    """The comparison, or None where one engine does not read both sides.
-
-    Raises ConfigError where states mean absence: no engine knows of that.
-    """
+    """The comparison, or None where one engine does not read both sides, or states mean absence: none knows of that."""
     if plan.absent_when:
-        raise ConfigError(
-            "states that mean absence can't be judged by a cluster.",
-            hint="Compare without it, or drop such records with a condition.",
-        )
-    match = left.match(plan.left, right, plan.right)
+        return None
+    match = left.match(plan.left, right, plan.right, memory_mb=memory_mb)
     if match is None:
         return None
     with closing(match):
@@ -39,4 +34,4 @@ def compare_in_cluster(
             workspace.close()
             raise
     whole = replace(counts, left=match.left, right=match.right, same=match.same + counts.same)
-    return Comparison(whole, plan.notes, "cluster", "", differing_fields=differing, findings=findings)
+    return Comparison(whole, plan.notes, "match", _REASON, differing_fields=differing, findings=findings)
