@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trueup.compare import stage, workspace
 from trueup.compare.choose import compare
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Agreement, Comparison, Counts, Difference
@@ -111,6 +112,34 @@ def test_native_integer_keys_come_in_numeric_order_and_text_keys_in_byte_order()
     words = {"id": pa.array(["b", "B", "ä", "a", "_"]), "v": pa.array([1] * 5)}
     with compared(Batches(words, {"id": TEXT, "v": INTEGER}), Batches({**nothing, "id": pa.array([], pa.string())}, {"id": TEXT, "v": INTEGER})) as found:  # fmt: skip  # noqa: E501
         assert [each.key for each in found.differences()] == ['["B"]', '["_"]', '["a"]', '["b"]', '["ä"]']
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("step", [1, 150, 400], ids=["in order", "in no order", "backwards"])
+def test_records_are_told_with_their_values_in_whatever_order_they_come(
+    monkeypatch: pytest.MonkeyPatch, step: int, copies: int
+) -> None:
+    """Given sides of many ranges and files, one in key order and one in any, I expect one answer."""
+    monkeypatch.setattr(workspace, "_RANGE_KEYS", 50)
+    monkeypatch.setattr(stage, "CHUNK_ROWS", 40)
+    a = [(at, f"value {at}") for at in range(401) if at % 5]
+    b = [(at, f"value {at % 300}") for at in (each * step % 401 for each in range(401)) if at % 7]
+    b += [(8, "copy")] * copies
+    sides = [
+        Batches(
+            {"id": pa.array([at for at, _ in some]), "v": pa.array([v for _, v in some])}, {"id": INTEGER, "v": TEXT}
+        )
+        for some in (a, b)
+    ]
+    lone = [dict(Counter(some) - Counter(others)) for some, others in ((a, b), (b, a))]
+    first, second = ({at: {"id": str(at), "v": value} for at, value in some} for some in lone)
+    expected = [(key_text([str(at)]), first.get(at), second.get(at)) for at in sorted({*first, *second})]
+    with compared(*sides) as found:
+        assert [(each.key, each.left, each.right) for each in found.differences()] == expected
+        assert found.counts.duplicate == copies
+    with compared(*reversed(sides)) as found:
+        assert [(each.key, each.right, each.left) for each in found.differences()] == expected
+        assert found.counts.different == len(expected)
 
 
 def test_a_limit_bounds_the_list_and_never_the_counts() -> None:

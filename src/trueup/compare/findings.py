@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby, islice
-from typing import Any, Final, TypeAlias
+from itertools import chain, compress, groupby, islice, repeat
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute
@@ -14,7 +13,7 @@ from trueup.compare.judge import Array, judged
 from trueup.compare.plan import Plan
 from trueup.compare.result import Agreement, Difference, DifferenceKind, Values
 from trueup.compare.stage import Shape, Stage, gone
-from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
+from trueup.compare.workspace import BATCH_ROWS, Spool, Workspace
 from trueup.model.change import UPSERT
 from trueup.model.columns import digests, key_texts, text_array
 from trueup.model.record import Projection
@@ -27,10 +26,10 @@ _Columns: TypeAlias = dict[str, list[str | None]]
 
 
 class RowFindings:
-    """Reads the tables that `rows` left in the workspace (described there)."""
+    """Reads the lines and the tables that `rows` left in the workspace (described there)."""
 
-    def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan) -> None:
-        self._workspace, self._left, self._right, self._plan = workspace, left, right, plan
+    def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan, lines: Spool) -> None:
+        self._workspace, self._left, self._right, self._plan, self._lines = workspace, left, right, plan, lines
         self._names = [each.name for each in plan.left.fields]
 
     def close(self) -> None:
@@ -47,15 +46,14 @@ class RowFindings:
 
     def sample(self, every: int) -> Iterator[Difference]:
         """One of `every` differences in key order, evenly spread over the keys that are not surely the same."""
-        batches = self._shown(RANGE if every == 1 else f"{RANGE} AND o % {every} = 0")
+        batches = (_apart(batch, every) for _, batch in self._lines.batches())
         # Copies of one key may come in several batches, all of which then have keys with copies.
         for copied, some in groupby(batches, key=_copied):
+            lines = chain.from_iterable(map(self._lines_of, some))
             if copied:
-                lines = (line for batch in some for line in self._lines_of(batch))
                 yield from (self._duplicate(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
             else:
-                for batch in some:
-                    yield from (self._difference(line) for line in self._lines_of(batch))
+                yield from map(self._difference, lines)
 
     def left_records(self, most: int) -> Iterator[Values]:
         """Values of so many records of the left spool, in evenly spread runs of a few."""
@@ -68,38 +66,26 @@ class RowFindings:
         for batch in self._left.spool.take(numbers).to_batches():
             yield from _values(batch, shape, "", _keys(batch, shape)[1])
 
-    def _shown(self, some: str) -> Iterator[pa.RecordBatch]:
-        a, b = self._left.shape, self._right.shape
-        left = [f"l.{name} AS l{name}" for name, _ in a.values()]
-        right = [f"r.{name} AS r{name}" for name, _ in b.values()]
-        told = ["l.o IS NOT NULL AS hasl", "r.o IS NOT NULL AS hasr", *left, *right]
-        shown = f"""SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, {", ".join(told)}
-                    FROM (FROM left_values {some}) AS l FULL JOIN (FROM right_values {some}) AS r
-                    ON l.o = r.o AND l.i = r.i"""
-        sql = f"""SELECT v.* EXCLUDE (o), odd.*, cl, cr, fields
-                  FROM (FROM odd {some}) AS odd JOIN (FROM tally {some}) USING (o)
-                  LEFT JOIN (FROM changed {some}) USING (o) LEFT JOIN ({shown}) AS v USING (o)
-                  WHERE gone IS NULL OR gone OR len(fields) > 0 ORDER BY o, i"""
-        return in_ranges(self._workspace, sql)
-
     def _lines_of(self, batch: pa.RecordBatch) -> Iterator[_Line]:
         keys, names = _keys(batch, self._left.shape)
-        left = _values(batch, self._left.shape, "l", names)
-        right = _values(batch, self._right.shape, "r", names)
-        told = [batch.column(name).to_pylist() for name in ("o", "cl", "cr", "fields", "hasl", "hasr")]
-        for key, a, b, place, cl, cr, fields, has_left, has_right in zip(keys, left, right, *told, strict=True):
-            yield _Line(place, key, cl, cr, fields, a if has_left else None, b if has_right else None)
+        left, right = (
+            _records(batch, stage.shape, side, names) for stage, side in ((self._left, "l"), (self._right, "r"))
+        )
+        unequal = zip(*(batch.column(f"u{at}").to_pylist() for at in range(len(self._names))), strict=True)
+        fields = [tuple(compress(self._names, row)) for row in unequal] or [()] * batch.num_rows
+        told = [batch.column(name).to_pylist() for name in ("o", "cl", "cr")]
+        return map(_Line._make, zip(*told, keys, fields, left, right, strict=True))
 
-    def _difference(self, first: _Line) -> Difference:
-        kind: DifferenceKind = "missing" if first.right is None else "extra" if first.left is None else "differ"
-        changed = tuple([self._names[at] for at in first.fields or ()])
+    def _difference(self, line: _Line) -> Difference:
+        _, left_copies, right_copies, key, fields, left, right = line
+        kind: DifferenceKind = "missing" if right is None else "extra" if left is None else "differ"
         # A record that should not be there differs, if in nothing else, in the state that says so.
         if kind == "differ" and self._plan.absent_when:
-            changed += tuple(
+            fields += tuple(
                 name for name, states in self._plan.absent_when.items()
-                if name not in changed and (first.left or {}).get(name) in states
+                if name not in fields and (left or {}).get(name) in states
             )  # fmt: skip
-        return Difference(kind, first.key, first.left, first.right, changed, first.left_copies, first.right_copies)
+        return Difference(kind, key, left, right, fields, left_copies, right_copies)
 
     def _duplicate(self, lines: list[_Line]) -> Difference:
         first = lines[0]
@@ -140,15 +126,12 @@ class RowFindings:
     def _tolerated(self) -> Iterator[list[Agreement]]:
         """Keys whose values are not equal but judged equal."""
         a, b = self._left.shape, self._right.shape
-        keys = [f"odd.{name} AS {name}" for name in a.keys]
-        left = [f"l.{name} AS {name}" for name in a.names if name not in a.keys]
-        right = [f"r.{name} AS r{name}" for name in b.fields]
-        sql = f"""SELECT {", ".join([*keys, *left, *right])}
-                  FROM (FROM changed {RANGE}) JOIN (FROM odd {RANGE}) AS odd USING (o)
-                  JOIN (FROM left_values {RANGE}) AS l USING (o) JOIN (FROM right_values {RANGE}) AS r USING (o)
-                  WHERE len(fields) = 0 AND NOT gone"""
-        for batch in in_ranges(self._workspace, sql):
-            mine = a.record(batch.select(a.names))
+        for _, lines in self._lines.batches():
+            batch = lines.filter(lines.column("agreed"))
+            if not batch.num_rows:
+                continue
+            columns = [batch.column(name if name in a.keys else f"l{name}") for name in a.names]
+            mine = a.record(pa.RecordBatch.from_arrays(columns, names=a.names))
             theirs = pa.RecordBatch.from_arrays(
                 [batch.column(f"r{name}").cast(b.schema.field(name).type) for name in b.fields], names=b.fields
             )
@@ -170,23 +153,29 @@ class RowFindings:
         ]
 
 
+def _apart(lines: pa.RecordBatch, every: int) -> pa.RecordBatch:
+    """The lines of keys that differ; of these keys one in `every`."""
+    place = lines.column("o")
+    chosen = pc.equal(pc.multiply(pc.divide(place, every), every), place)
+    return lines.filter(pc.and_not(chosen, lines.column("agreed")))
+
+
 def _copied(batch: pa.RecordBatch) -> bool:
     """Whether a side has one of the keys more than once."""
     return any((pc.max(batch.column(name)).as_py() or 0) > 1 for name in ("cl", "cr"))
 
 
-# Not frozen, though nobody changes it: there are many, and a frozen one takes three times as long to make.
-@dataclass(slots=True)
-class _Line:
+# A tuple: there are many, and it is made at once.
+class _Line(NamedTuple):
     """One record, or a pair of records, of an odd key."""
 
     place: int
-    key: str
     left_copies: int
     right_copies: int
-    fields: list[int] | None
-    left: Values | None = field(default=None)
-    right: Values | None = field(default=None)
+    key: str
+    fields: tuple[str, ...]
+    left: Values | None
+    right: Values | None
 
 
 def _keys(batch: pa.RecordBatch, shape: Shape) -> tuple[list[str], _Columns]:
@@ -197,14 +186,19 @@ def _keys(batch: pa.RecordBatch, shape: Shape) -> tuple[list[str], _Columns]:
     return key_texts(columns, fields), texts
 
 
-def _values(batch: pa.RecordBatch, shape: Shape, prefix: str, keys: _Columns) -> list[Values]:
+def _records(batch: pa.RecordBatch, shape: Shape, side: str, keys: _Columns) -> list[Values | None]:
+    """All values of each line's record of a side; None where it has none."""
+    there = batch.column(f"n{side}").is_valid().to_pylist()
+    return [each if here else None for each, here in zip(_values(batch, shape, side, keys), there, strict=True)]
+
+
+def _values(batch: pa.RecordBatch, shape: Shape, prefix: str, keys: _Columns) -> Iterator[Values]:
     """All values of each row by name, the key's included."""
     columns = dict(keys)
     for name, each in shape.values():
         found = batch.column(prefix + name).cast(shape.schema.field(name).type)
         columns[each.name] = text_array(found, each).to_pylist()
-    names = list(columns)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return map(dict, map(zip, repeat(list(columns)), zip(*columns.values(), strict=True)))
 
 
 def _digests(chunk: pa.RecordBatch, shape: Shape, projection: Projection, rows: int | None = None) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from trueup.compare.plan import Plan
 from trueup.compare.result import COPIES_SHOWN, Counts
 from trueup.compare.stage import GONE, Stage, gone
 from trueup.compare.watched import Traffic
-from trueup.compare.workspace import BATCH_ROWS, RANGE, Workspace, in_ranges
+from trueup.compare.workspace import BATCH_ROWS, RANGE, Spool, Workspace, in_ranges
 from trueup.ports import Side, StoppableScan
 
 pc: Any = pyarrow.compute
@@ -67,7 +68,7 @@ def judge_records(
     read_both((left, a.fill), (right, b.fill), stop)
     rows = _Rows(workspace, a, b, plan)
     counts = rows.count()
-    return counts, rows.differing, RowFindings(workspace, a, b, plan)
+    return counts, rows.differing, RowFindings(workspace, a, b, plan, rows.lines)
 
 
 class _Stopped(Exception):
@@ -115,26 +116,29 @@ def read_both(left: tuple[Batches, Fill], right: tuple[Batches, Fill], stop: Cal
 
 
 class _Rows:
-    """What follows once both sides are staged: the tables `odd`, `tally`, `…_values`, `changed`.
+    """What follows once both sides are staged: tables, and lines.
 
     odd: o (1… in key order) and k0… of every key that is not surely the same. tally: o, cl, cr, records of the
-    key on each side. odd_left, odd_right: o, h, n of those records. left_values, right_values: o, i and all
-    values of the records that are shown. changed: o, fields (numbers of those that differ) and gone, for every
-    key with one record on each side.
+    key on each side. odd_left, odd_right: o, h, n of those records. left_shown, right_shown: o, i, n of the records
+    that are shown, n being their number in the stage's `shown`.
+
+    lines: of each odd key, in key order, its records side by side: o, k0…, cl, cr, nl and nr (null where a side has
+    no record), agreed (a pair is judged equal after all), u0… (fields that differ), l… and r… (values).
     """
 
     def __init__(self, workspace: Workspace, left: Stage, right: Stage, plan: Plan) -> None:
         self._workspace, self._left, self._right, self._plan = workspace, left, right, plan
-        self.differing: dict[str, int] = {}
+        self.lines = Spool(workspace.path, "lines")
+        self.differing = dict.fromkeys((field.name for field in plan.left.fields), 0)
 
     def count(self) -> Counts:
         """Tells every key's state."""
         self._find_odd()
         kinds = self._tally()
         duplicates = kinds.get("duplicate", 0)
-        self._fetch(self._left, "left", "right", duplicates)
-        self._fetch(self._right, "right", "left", duplicates)
-        tolerated = self._judge_pairs()
+        self._show(self._left, self._right, duplicates)
+        self._show(self._right, self._left, duplicates)
+        tolerated = self._judge()
         read = self._left.spool.rows + self._right.spool.rows
         odd = self._workspace.number("SELECT (SELECT count(*) FROM odd_left) + (SELECT count(*) FROM odd_right)")
         absent = self._left.gone - self._workspace.number(f"SELECT count(*) FROM odd_left WHERE h = {GONE}")
@@ -175,56 +179,64 @@ class _Rows:
                        WHEN cl = 0 THEN 'extra' ELSE 'pair' END"""
         return self._workspace.counts(f"SELECT {kind} AS kind, count(*) FROM tally GROUP BY kind")
 
-    def _fetch(self, stage: Stage, side: str, other: str, duplicates: int) -> None:
-        """Copies what will be judged or shown from the kept records into the table `…_values`."""
+    def _show(self, stage: Stage, other: Stage, duplicates: int) -> None:
+        """Chooses the records that will be judged or shown. They must lie in key order."""
         if duplicates:
-            self._workspace.run(_wanted_with_duplicates(side, other))
+            self._workspace.run(_shown_with_duplicates(stage.name, other.name))
         else:
-            self._workspace.run(f"CREATE TABLE {side}_wanted AS SELECT o, 1::BIGINT AS i, n FROM odd_{side}")
+            self._workspace.run(f"CREATE TABLE {stage.name}_shown AS SELECT o, 1::BIGINT AS i, n FROM odd_{stage.name}")
+        before = f"SELECT n, lag(n) OVER (ORDER BY o, i) AS before FROM {stage.name}_shown"
+        if self._workspace.number(f"SELECT count(*) FROM ({before}) WHERE n < before"):
+            self._bring_in_order(stage)
+
+    def _bring_in_order(self, stage: Stage) -> None:
+        """Copies the shown records, so that those of a range of keys lie together."""
+        side = stage.name
         place: dict[str, Array] = {"o": pa.array([], pa.int64()), "i": pa.array([], pa.int64())}
-        self._workspace.insert(
-            f"CREATE TABLE {side}_fetched AS FROM chunk LIMIT 0", _beside(place, stage.shape.empty())
-        )
-        as_read = f"SELECT o, i, n FROM {side}_wanted ORDER BY n"
-        with self._workspace.inserts(f"INSERT INTO {side}_fetched FROM chunk") as insert:
+        self._workspace.insert(f"CREATE TABLE {side}_taken AS FROM chunk LIMIT 0", _beside(place, stage.shape.empty()))
+        as_read = f"SELECT o, i, n FROM {side}_shown ORDER BY n"
+        with self._workspace.inserts(f"INSERT INTO {side}_taken FROM chunk") as insert:
             for few in self._workspace.batches(as_read, BATCH_ROWS):
                 place = {"o": few.column("o"), "i": few.column("i")}
                 insert(_beside(place, stage.spool.take(few.column("n"))))
-        # In key order, so that those of a range of keys lie together.
-        self._workspace.run(f"CREATE TABLE {side}_values AS FROM {side}_fetched ORDER BY o, i")
-        self._workspace.run(f"DROP TABLE {side}_fetched")
+        stage.keep_shown(
+            self._workspace.batches(f"SELECT * EXCLUDE (o, i) FROM {side}_taken ORDER BY o, i", BATCH_ROWS)
+        )
+        self._workspace.run(f"DROP TABLE {side}_taken")
+        self._workspace.run(
+            f"CREATE OR REPLACE TABLE {side}_shown AS "
+            f"SELECT o, i, row_number() OVER (ORDER BY o, i) - 1 AS n FROM {side}_shown"
+        )
 
-    def _judge_pairs(self) -> int:
-        """Judges keys with one record on each side, field by field; answers how many agree after all."""
-        a, b, plan = self._left.shape, self._right.shape, self._plan
-        self._workspace.run("CREATE TABLE changed (o BIGINT, fields SMALLINT[], gone BOOLEAN)")
-        left = [f"l.{name} AS {name}" for name, _ in a.values()]
-        right = [f"r.{name} AS r{name}" for name in b.fields]
-        pairs = f"""SELECT {", ".join(["o", *left, *right])}
-                    FROM (FROM left_values {RANGE}) AS l JOIN (FROM right_values {RANGE}) AS r USING (o)
-                    JOIN (FROM tally {RANGE}) USING (o) WHERE cl = 1 AND cr = 1"""
-        counted = dict.fromkeys((field.name for field in plan.left.fields), 0)
+    def _judge(self) -> int:
+        """Writes the lines, pairs judged field by field; answers how many pairs agree after all."""
+        found = f"""SELECT o, {", ".join(self._left.shape.keys)}, cl, cr, nl, nr
+                    FROM (FROM odd {RANGE}) JOIN (FROM tally {RANGE}) USING (o) LEFT JOIN (
+                      SELECT coalesce(l.o, r.o) AS o, coalesce(l.i, r.i) AS i, l.n AS nl, r.n AS nr
+                      FROM (FROM left_shown {RANGE}) AS l FULL JOIN (FROM right_shown {RANGE}) AS r
+                      ON l.o = r.o AND l.i = r.i) USING (o) ORDER BY o, i"""
         tolerated = 0
-        for batch in in_ranges(self._workspace, pairs):
-            hidden = gone(batch, a, plan.absent_when or {})
-            columns: list[list[Any]] = []
-            for name, field in zip(a.fields, plan.left.fields, strict=True):
-                kind = a.schema.field(name).type
-                equal = same(batch.column(name).cast(kind), batch.column(f"r{name}").cast(kind), field)
-                columns.append(equal.to_pylist())
-                counted[field.name] += pc.sum(pc.invert(equal)).as_py() or 0
-            lists = pa.array(_changed(columns, batch.num_rows), pa.list_(pa.int16()))
-            judged = pa.table({"o": batch.column("o"), "fields": lists, "gone": hidden})
-            self._workspace.insert("INSERT INTO changed FROM chunk", judged)
-            tolerated += pc.sum(pc.and_(pc.equal(pc.list_value_length(lists), 0), pc.invert(hidden))).as_py() or 0
-        self.differing = counted
+        for batch in in_ranges(self._workspace, found):
+            left, right = self._left.shown_at(batch.column("nl")), self._right.shown_at(batch.column("nr"))
+            paired = pc.and_(pc.equal(batch.column("cl"), 1), pc.equal(batch.column("cr"), 1))
+            unequal = self._unequal(left, right, paired)
+            apart = reduce(pc.or_, unequal, gone(left, self._left.shape, self._plan.absent_when or {}))
+            agreed = pc.and_not(paired, apart)
+            tolerated += pc.sum(agreed).as_py() or 0
+            told = {name: batch.column(name) for name in batch.schema.names}
+            told |= {"agreed": agreed, **{f"u{at}": each for at, each in enumerate(unequal)}}
+            for prefix, stage, records in (("l", self._left, left), ("r", self._right, right)):
+                told |= {f"{prefix}{name}": records.column(name) for name in stage.shape.others}
+            self.lines.append([pa.record_batch(told)])
         return tolerated
 
-
-def _changed(columns: list[list[Any]], rows: int) -> list[list[int]]:
-    if not columns:
-        return [[]] * rows
-    return [[at for at, equal in enumerate(row) if not equal] for row in zip(*columns, strict=True)]
+    def _unequal(self, left: pa.RecordBatch, right: pa.RecordBatch, paired: Array) -> list[Array]:
+        """For each field, which pairs of records are not judged equal."""
+        unequal = []
+        for name, field in zip(self._left.shape.fields, self._plan.left.fields, strict=True):
+            unequal.append(pc.and_not(paired, same(left.column(name), right.column(name), field)))
+            self.differing[field.name] += pc.sum(unequal[-1]).as_py() or 0
+        return unequal
 
 
 def in_order(keys: list[str]) -> str:
@@ -236,13 +248,13 @@ def _beside(place: dict[str, Array], records: pa.RecordBatch | pa.Table) -> pa.T
     return pa.table({**place, **dict(zip(records.schema.names, records.columns, strict=True))})
 
 
-def _wanted_with_duplicates(side: str, other: str) -> str:
+def _shown_with_duplicates(side: str, other: str) -> str:
     """Of a key with several records: those that have no equal on the other side, and of these the first few.
 
     Equal records cancel out one against one (as multisets), never many against many.
     """
     return f"""
-      CREATE TABLE {side}_wanted AS SELECT o, i, n FROM (
+      CREATE TABLE {side}_shown AS SELECT o, i, n FROM (
         SELECT o, n, row_number() OVER (PARTITION BY o ORDER BY n) AS i FROM (
           SELECT mine.o, mine.n
           FROM (SELECT o, h, n, row_number() OVER (PARTITION BY o, h ORDER BY n) AS copy FROM odd_{side}) AS mine

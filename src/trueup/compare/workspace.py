@@ -24,8 +24,10 @@ pc: Any = pyarrow.compute
 CHUNK_ROWS: Final = 131_072
 CHUNK_BYTES: Final = 16 * 1024 * 1024
 BATCHES_MAX: Final = 8
-# Results come in batches of this many rows, and so do ranges of odd keys.
+# Results come in batches of this many rows.
 BATCH_ROWS: Final = 8_192
+# Odd keys that are joined at once.
+_RANGE_KEYS: Final = 32_768
 
 
 # DuckDB wants about this much for each of its threads.
@@ -193,8 +195,8 @@ def in_ranges(workspace: Workspace, sql: str) -> Iterator[pa.RecordBatch]:
 
     sql: bounds each of its tables by RANGE.
     """
-    for first in range(1, workspace.number("SELECT max(o) FROM odd") + 1, BATCH_ROWS):
-        yield from workspace.batches(sql, BATCH_ROWS, {"first": first, "last": first + BATCH_ROWS - 1})
+    for first in range(1, workspace.number("SELECT max(o) FROM odd") + 1, _RANGE_KEYS):
+        yield from workspace.batches(sql, BATCH_ROWS, {"first": first, "last": first + _RANGE_KEYS - 1})
 
 
 class Parts:
