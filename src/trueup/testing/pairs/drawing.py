@@ -110,7 +110,7 @@ class _Drawing:
         # One of the two engines says canonical texts; or both hash in their own way, which needs equal types.
         able = [at for at, engine in enumerate(engines) if engine in CANONICAL]
         self._canonical = chance.choice(able) if able else None
-        self._matched = strategy == "match" and self._often(0.9)
+        self._matched = engines == ("parquet", "parquet") and strategy == "match" and self._often(0.9)
         self._same = engines[0] == engines[1] and (self._hashing or self._matched) and self._often(0.9)
         self._large = self._often(0.02)
         zones = (None, None) if self._often(0.9 if self._matched else 0.7) else self._zones()
