@@ -16,7 +16,7 @@ import trueup.spark
 from trueup.compare.choose import compare
 from trueup.compare.plan import plan
 from trueup.compare.result import Comparison
-from trueup.errors import ConfigError, IncompleteScan, SchemaError
+from trueup.errors import IncompleteScan, SchemaError
 from trueup.model.record import Rule
 from trueup.sides.files import File
 from trueup.sides.spark import Spark

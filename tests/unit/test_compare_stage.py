@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -56,6 +57,13 @@ def test_values_that_change_places_null_and_nothing_give_other_hashes() -> None:
         f0=pa.array([a for a, _ in numbers], pa.int64()), f1=pa.array([b for _, b in numbers], pa.int64())
     )
     assert hashes == count
+
+
+def test_a_wide_decimal_whose_halves_are_alike_is_not_zero() -> None:
+    """DuckDB's own hash takes 0 and the number just below for one: their two halves cancel out."""
+    wide = [Decimal(number) / 100 for number in (0, -1, 1, -(2**64), 2**64, -(2**64) - 1, 2**65 + 2)]
+    assert distinct(f0=pa.array(wide, pa.decimal128(38, 2))) == (7, 7)
+    assert distinct(f0=pa.array(wide[:3], pa.decimal128(18, 2))) == (3, 3)
 
 
 def test_floats_that_are_one_value_have_one_hash() -> None:

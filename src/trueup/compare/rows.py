@@ -22,11 +22,10 @@ from trueup.compare.result import COPIES_SHOWN, Counts
 from trueup.compare.stage import GONE, Stage, gone
 from trueup.compare.watched import Traffic
 from trueup.compare.workspace import BATCH_ROWS, RANGE, Spool, Workspace, in_ranges
+from trueup.model.duck import SALT
 from trueup.ports import Side, StoppableScan
 
 pc: Any = pyarrow.compute
-# Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
-_SALT: Final = 0x9E3779B97F4A7C15
 # How often a side is told to stop: what is about to be asked of it can't be stopped yet.
 _STOPPING_S: Final = 0.2
 Batches: TypeAlias = Iterator[pa.RecordBatch]
@@ -155,11 +154,11 @@ class _Rows:
     def _find_odd(self) -> None:
         keys = self._left.shape.keys
         listed = ", ".join(keys)
-        surely_same = f"(count(*) = 2 AND bit_xor(h) = {_SALT}) OR (count(*) = 1 AND bit_xor(h) = {GONE})"
+        surely_same = f"(count(*) = 2 AND bit_xor(h) = {SALT}) OR (count(*) = 1 AND bit_xor(h) = {GONE})"
         self._workspace.run(
             f"""CREATE TABLE odd AS SELECT row_number() OVER (ORDER BY {in_order(keys)}) AS o, {listed} FROM (
                   SELECT {listed} FROM (
-                    SELECT {listed}, h FROM "left" UNION ALL SELECT {listed}, xor(h, {_SALT}::UBIGINT) FROM "right"
+                    SELECT {listed}, h FROM "left" UNION ALL SELECT {listed}, xor(h, {SALT}::UBIGINT) FROM "right"
                   ) GROUP BY {listed} HAVING NOT ({surely_same}))"""
         )
         match = " AND ".join(f"s.{key} IS NOT DISTINCT FROM odd.{key}" for key in keys)

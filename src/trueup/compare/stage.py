@@ -156,4 +156,6 @@ def hash_sql(schema: pa.Schema) -> str:
 
 def _duck_type(type_: pa.DataType) -> str:
     """Of those that are hashed in a way of their own; else nothing."""
+    if pa.types.is_decimal(type_):
+        return f"DECIMAL({type_.precision},{type_.scale})"
     return "VARCHAR" if pa.types.is_string(type_) else "BLOB" if pa.types.is_binary(type_) else ""

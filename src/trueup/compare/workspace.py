@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import weakref
@@ -17,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.compare.judge import Array
-from trueup.errors import TrueupError
+from trueup.errors import BadInput, TrueupError
+from trueup.model.duck import interruptible, settings
 
 pc: Any = pyarrow.compute
 # Records are hashed, kept and fetched in chunks of about this size, whichever is reached first.
@@ -30,19 +30,21 @@ BATCH_ROWS: Final = 8_192
 _RANGE_KEYS: Final = 32_768
 
 
-# DuckDB wants about this much for each of its threads.
-_THREAD_MB: Final = 128
-
-
 @contextmanager
 def _room() -> Iterator[None]:
     try:
-        yield
+        with interruptible():
+            yield
     except (duckdb.OutOfMemoryException, duckdb.IOException, OSError) as failure:
         raise TrueupError(
             "the comparison ran out of memory or of room for its files.",
             hint="Give it more memory, or set TMPDIR to a directory with more room.",
         ) from failure
+    except duckdb.Error:
+        # Its text may hold values.
+        raise BadInput(
+            "a value can't be held beside others.", hint="Texts must be UTF-8: check the columns of the key first."
+        ) from None
 
 
 class Workspace:
@@ -58,15 +60,8 @@ class Workspace:
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         self._connection = duckdb.connect(
             str(self.path / "keys.duckdb"),
-            config={
-                "memory_limit": f"{memory_mb}MB",
-                "threads": max(1, min(os.cpu_count() or 1, memory_mb // _THREAD_MB)),
-                "temp_directory": str(self.path / "spill"),
-                "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-                # The tables live for seconds, and hashes do not get smaller.
-                "force_compression": "uncompressed",
-            },
+            # The tables live for seconds, and hashes do not get smaller.
+            config={**settings(memory_mb, str(self.path / "spill")), "force_compression": "uncompressed"},
         )
 
     def allow(self, memory_mb: int) -> None:

@@ -198,7 +198,7 @@ class SampledSide(Side, Protocol):
     """A side that shows some of its records at little cost."""
 
     def sample(self, projection: Projection, most: int) -> Iterator[pa.RecordBatch]:
-        """At most so many records from all over, as scans deliver them; none where all would be read for it."""
+        """About so many records from all over, as scans deliver them; none where all would be read for it."""
 
 
 @runtime_checkable

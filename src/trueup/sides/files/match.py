@@ -5,7 +5,6 @@ Only records in doubt are read once more. What DuckDB does not prove equal is no
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,26 +13,23 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trueup.errors import BadInput, IncompleteScan, TrueupError
-from trueup.model.duck import INTEGERS, hash_of
+from trueup.model.duck import INTEGERS, SALT, hash_of, interruptible, settings
 from trueup.model.record import Projection
 from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, numbered
 from trueup.sides.files.opening import check_unchanged, state_of
 from trueup.sides.files.parquet import ArrowValues, Parquet, kind_of_type
 
-# DuckDB wants about this much for each of its threads.
-_THREAD_MB: Final = 128
-# Types that are hashed as they are: equal values have equal canonical texts.
+# Values of these types that are equal have equal canonical texts …
 _PLAIN: Final = (
     "BOOLEAN", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "VARCHAR", "BLOB",
     "UUID",
 )  # fmt: skip
-# Unequal values of these may have equal canonical texts, so that they can't be matched by.
+# … and unequal values of these may have too, so that they are no keys.
 _NO_KEY: Final = ("FLOAT", "DOUBLE", "TIMESTAMP_NS")
-# Tells a right record's hash from a left one's, so that two equal records of one side are no pair.
-_SALT: Final = 0x9E3779B97F4A7C15
+# Where more keys are in doubt for each MB of memory, whoever reads all records keeps to it better.
+_DOUBTS_MAX: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +57,24 @@ class Half:
 
 
 def match(left: Half, right: Half, memory_mb: int) -> FileMatch | None:
-    """The two sides matched; None where DuckDB does not read each value exactly as it is read here."""
+    """The two sides matched; None where DuckDB does not read every value exactly as it is read here, or much differs.
+
+    Where DuckDB fails, too: whoever reads the files says what is wrong with them.
+    """
     halves = (left, right)
     if any(set("*?[") & set(str(path)) for half in halves for path in half.form.files):
         return None
-    with ExitStack() as held:
-        found = FileMatch(halves, memory_mb)
-        held.callback(found.close)
-        # Where DuckDB fails, whoever reads the files says what is wrong with them.
-        with suppress(duckdb.Error):
-            if found.begin():
-                held.pop_all()
+    with ExitStack() as held, suppress(duckdb.Error), interruptible():
+        spill = held.enter_context(tempfile.TemporaryDirectory(prefix="trueup-", ignore_cleanup_errors=True))
+        # A name that is no table must not find a variable of this program.
+        config = {**settings(memory_mb, spill), "python_enable_replacements": False}
+        database = duckdb.connect(config=config)
+        held.callback(database.close)
+        types = _types(database, halves)
+        if types is not None:
+            found = FileMatch(database, halves, types)
+            if found.doubts <= _DOUBTS_MAX * memory_mb:
+                found.held.push(held.pop_all())
                 return found
     return None
 
@@ -79,52 +82,30 @@ def match(left: Half, right: Half, memory_mb: int) -> FileMatch | None:
 class FileMatch:
     """left, right: records of each side. same: keys that have one record on each side, with equal hashes.
 
-    Table `odd`: k0… of every other key, l and r, its records on each side.
+    doubts: other keys. Table `odd`: k0… of these, l and r, their records on each side. held: what is closed with it.
     """
 
-    left: int
-    right: int
-    same: int
-
-    def __init__(self, halves: tuple[Half, Half], memory_mb: int) -> None:
-        self._halves = halves
-        self._label = " and ".join(half.label for half in halves)
+    def __init__(self, database: duckdb.DuckDBPyConnection, halves: tuple[Half, Half], types: Sequence[str]) -> None:
+        self._database, self._halves = database, halves
         self._states = {path: state_of(path) for half in halves for path in half.form.files}
-        self._keys: tuple[list[str], list[str]] = [], []
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         self._stopped = False
-        self._held = ExitStack()
-        spill = self._held.enter_context(tempfile.TemporaryDirectory(prefix="trueup-", ignore_cleanup_errors=True))
-        self._database = duckdb.connect(
-            config={
-                "memory_limit": f"{memory_mb}MB",
-                "threads": max(1, min(os.cpu_count() or 1, memory_mb // _THREAD_MB)),
-                "temp_directory": spill,
-                "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-                # A name that is no table must not find a variable of this program.
-                "python_enable_replacements": False,
-            }
-        )
-        self._held.callback(self._database.close)
-
-    def begin(self) -> bool:
-        """Joins; False where DuckDB reads something otherwise, or not at all."""
-        types = self._types()
-        if types is None:
-            return False
-        keys = len(self._halves[0].asked.key)
-        for half, found in zip(self._halves, self._keys, strict=True):
-            found += [
+        self._keys = [
+            [
                 f"CAST({half.column(field.source)} AS {type_})"
-                for field, type_ in zip(half.asked.key, types[:keys], strict=True)
+                for field, type_ in zip(half.asked.key, types, strict=False)
             ]
-        self._join(types[keys:])
+            for half in halves
+        ]
+        self.held = ExitStack()
+        self.left, self.right = (self._numbers(f"SELECT count(*) FROM {half.table}")[0] for half in halves)
+        self._join(types[len(self._keys[0]) :])
         self._check()
-        return True
+        self.doubts, of_left = self._numbers("SELECT count(*), sum(l) FROM odd")
+        self.same = self.left - of_left
 
     def left_records(self) -> Iterator[pa.RecordBatch]:
-        """Every left record whose key is not surely the same, as scans deliver them."""
+        """Every left record whose key is not surely the same, as scans deliver them and in their order."""
         return self._records(0, self.left - self.same)
 
     def right_records(self) -> Iterator[pa.RecordBatch]:
@@ -139,23 +120,10 @@ class FileMatch:
                 cursor.interrupt()
 
     def close(self) -> None:
-        """Closes DuckDB and removes what it spilled."""
-        self._held.close()
-
-    def _types(self) -> list[str] | None:
-        """What each pair of columns, key first, is read as; None where one can't be."""
-        one, two = (_described(self._database, half) for half in self._halves)
-        left, right = (half.asked for half in self._halves)
-        types: list[str] = []
-        for a, b in zip((*left.key, *left.fields), (*right.key, *right.fields), strict=True):
-            type_ = _common(one[a.source], two[b.source]) if a.source in one and b.source in two else ""
-            if not type_ or not a.rule.exact or (len(types) < len(left.key) and type_ in _NO_KEY):
-                return None
-            types.append(type_)
-        return types if all(field.source in one for field in left.columns) else None
+        """Closes DuckDB and removes what it spilled; safe to call twice."""
+        self.held.close()
 
     def _join(self, types: Sequence[str]) -> None:
-        self.left, self.right = (self._numbers(f"SELECT count(*) FROM {half.table}")[0] for half in self._halves)
         one, two = (self._hashed(at, types) for at in (0, 1))
         keys = [f"k{place}" for place in range(len(self._keys[0]))]
         hidden = ", ".join(f"CASE WHEN NOT sure THEN coalesce(a.{key}, b.{key}) END AS {key}" for key in keys)
@@ -170,7 +138,9 @@ class FileMatch:
         else:
             # A record has met two others: a key is there twice.
             self._group(keys, one, two)
-        self.same = self.left - self._numbers("SELECT sum(l) FROM odd")[0]
+        self._database.execute("DROP TABLE told")
+        # From here on each side is read by one thread, so that records come in the order of the files.
+        self._database.execute("SET threads = 1")
 
     def _group(self, keys: Sequence[str], one: str, two: str) -> None:
         listed = ", ".join(keys)
@@ -178,8 +148,8 @@ class FileMatch:
             f"""CREATE TABLE odd AS
                 SELECT {listed}, count_if(of_left)::BIGINT AS l, count_if(NOT of_left)::BIGINT AS r FROM (
                   SELECT {listed}, h, true AS of_left FROM ({one})
-                  UNION ALL SELECT {listed}, xor(h, {_SALT}::UBIGINT), false FROM ({two})
-                ) GROUP BY {listed} HAVING NOT (count(*) = 2 AND bit_xor(h) = {_SALT})"""
+                  UNION ALL SELECT {listed}, xor(h, {SALT}::UBIGINT), false FROM ({two})
+                ) GROUP BY {listed} HAVING NOT (count(*) = 2 AND bit_xor(h) = {SALT})"""
         )
 
     def _numbers(self, sql: str) -> tuple[int, ...]:
@@ -198,7 +168,7 @@ class FileMatch:
         columns = ", ".join(f"{half.column(source)} AS c{place}" for place, source in enumerate(sources))
         same = " AND ".join(f"{key} IS NOT DISTINCT FROM odd.k{place}" for place, key in enumerate(self._keys[at]))
         if expected:
-            for batch in self._batches(f"SELECT {columns} FROM {half.table} SEMI JOIN odd ON {same}"):
+            for batch in self._batches(f"SELECT {columns} FROM {half.table} SEMI JOIN odd ON {same}", half.label):
                 values = {name: ArrowValues(each, None) for name, each in zip(sources, batch.columns, strict=True)}
                 chunk = Chunk(half.form, half.form.files[0], numbered(found, batch.num_rows), values)
                 found += batch.num_rows
@@ -207,9 +177,9 @@ class FileMatch:
         if found != expected:
             raise IncompleteScan(f"{half.label} changed while it was read.", hint="Read it again when it is complete.")
 
-    def _batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+    def _batches(self, sql: str, label: str) -> Iterator[pa.RecordBatch]:
         """One cursor for each reader: both sides are read at once."""
-        with self._database.cursor() as cursor, _trouble(self._label):
+        with self._database.cursor() as cursor, _trouble(label):
             self._cursors.append(cursor)
             if self._stopped:
                 return
@@ -220,14 +190,28 @@ class FileMatch:
             check_unchanged(path, state)
 
 
+def _types(database: duckdb.DuckDBPyConnection, halves: tuple[Half, Half]) -> list[str] | None:
+    """What each pair of columns, key first, is read as; None where one can't be."""
+    one, two = (_described(database, half) for half in halves)
+    left, right = (half.asked for half in halves)
+    types: list[str] = []
+    for a, b in zip((*left.key, *left.fields), (*right.key, *right.fields), strict=True):
+        type_ = _common(one[a.source], two[b.source]) if a.source in one and b.source in two else ""
+        if not type_ or not a.rule.exact or (len(types) < len(left.key) and type_ in _NO_KEY):
+            return None
+        types.append(type_)
+    return types if all(field.source in one for field in left.columns) else None
+
+
 def _described(database: duckdb.DuckDBPyConnection, half: Half) -> dict[str, str]:
     """DuckDB's type of each column that it reads exactly as it is read here, by the side's name.
 
     Without those that are asked for as another kind than they have: texts that mean numbers are equal in more ways.
     """
-    schemas = [pq.read_schema(path) for path in half.form.files]
+    schemas = half.form.schemas()
+    if any(len({name.casefold() for name in schema.names}) < len(schema.names) for schema in schemas):
+        return {}  # DuckDB does not tell such names apart
     reader = database.sql(f"SELECT * FROM {half.table}")
-    # Names that differ in case only are changed by DuckDB.
     told = dict(zip(reader.columns, map(str, reader.types), strict=True))
     read = database.sql(f"SELECT * FROM {half.table} LIMIT 0").to_arrow_table().schema
     otherwise = {
@@ -273,10 +257,10 @@ def _trouble(label: str) -> Iterator[None]:
         yield
     except (duckdb.OutOfMemoryException, duckdb.IOException) as failure:
         raise TrueupError(
-            f"matching {label} ran out of memory or of room for its files.",
-            hint="Give it more memory, or set TMPDIR to a directory with more room.",
+            f"reading {label} ran out of memory or of room for its files.",
+            hint="Give it more memory, set TMPDIR to a directory with more room, or compare with --strategy rows.",
         ) from failure
-    except duckdb.Error as failure:
+    except duckdb.Error:
         raise BadInput(
             f"{label}: records can't be read.", hint="Compare with --strategy rows, which says which."
-        ) from failure
+        ) from None

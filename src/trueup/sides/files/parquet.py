@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from trueup.errors import BadInput, SchemaError
@@ -21,8 +21,10 @@ from trueup.model.record import Field
 from trueup.sides.files.chunk import CHUNK_ROWS, Chunk, PythonValues, UnfitError, numbered
 from trueup.sides.files.opening import head, unreadable
 
-# Of which a sample is taken.
-_GROUPS_MAX = 64
+pc: Any = pyarrow.compute
+# A sample is taken of so many row groups at most, in runs of a few records.
+_GROUPS_MAX = 16
+_RUN = 16
 
 
 @dataclass(slots=True)
@@ -73,30 +75,36 @@ class Parquet:
                 raise BadInput(f"{path.name} has two columns named {name}.", hint="Rename one of them with rename.")
         return names
 
-    def chunks(self, path: Path, names: Sequence[str]) -> Iterator[Chunk]:
-        """The records of one file."""
+    def schemas(self) -> list[pa.Schema]:
+        """Of every file."""
+        schemas = []
+        for path in self.files:
+            with _opened(path) as file:
+                schemas.append(file.schema_arrow)
+        return schemas
+
+    def chunks(self, path: Path, names: Sequence[str], groups: list[int] | None = None) -> Iterator[Chunk]:
+        """The records of one file. groups: only those of these row groups; they are then counted from the first one."""
         place = 0
         with _opened(path) as file:
             own = self._own(path, file)
-            for batch in _batches(path, file, [own[name] for name in names]):
+            for batch in _batches(path, file, [own[name] for name in names], groups):
                 columns = {name: ArrowValues(batch.column(own[name]), self.zone) for name in names}
                 yield Chunk(self, path, numbered(place, batch.num_rows), columns)
                 place += batch.num_rows
 
     def some(self, names: Sequence[str], most: int) -> Iterator[Chunk]:
-        """At most so many records: the first few of row groups all over the files."""
-        groups: list[tuple[Path, int]] = []
+        """About so many records: evenly spread runs of a few, in row groups all over the files."""
+        groups: list[tuple[Path, int, int]] = []
         for path in self.files:
             with _opened(path) as file:
-                groups += [(path, at) for at in range(file.num_row_groups)]
+                groups += [(path, at, file.metadata.row_group(at).num_rows) for at in range(file.num_row_groups)]
         chosen = groups[:: max(1, -(-len(groups) // _GROUPS_MAX))]
-        for path, at in chosen:
-            with _opened(path) as file:
-                own = self._own(path, file)
-                few = max(1, most // len(chosen))
-                for batch in islice(_batches(path, file, [own[name] for name in names], few, [at]), 1):
-                    columns = {name: ArrowValues(batch.column(own[name]), self.zone) for name in names}
-                    yield Chunk(self, path, numbered(0, batch.num_rows), columns)
+        step = max(1, sum(rows for _, _, rows in chosen) // most)
+        for path, at, _ in chosen:
+            for chunk in self.chunks(path, names, [at]):
+                runs = pc.divide(chunk.places, _RUN)
+                yield chunk.filter(pc.equal(runs, pc.multiply(pc.divide(runs, step), step)))
 
     def line(self, path: Path, place: int) -> str:
         """Parquet has rows, not lines."""
@@ -104,7 +112,7 @@ class Parquet:
 
 
 def _batches(
-    path: Path, file: pq.ParquetFile, names: Sequence[str], rows: int = CHUNK_ROWS, groups: list[int] | None = None
+    path: Path, file: pq.ParquetFile, names: Sequence[str], groups: list[int] | None
 ) -> Iterator[pa.RecordBatch]:
     if not names:
         for start in range(0, file.metadata.num_rows, CHUNK_ROWS):
@@ -112,7 +120,7 @@ def _batches(
             yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
         return
     try:
-        yield from file.iter_batches(batch_size=rows, row_groups=groups, columns=list(names))
+        yield from file.iter_batches(batch_size=CHUNK_ROWS, row_groups=groups, columns=list(names))
     except (pa.ArrowException, OSError) as failure:
         raise BadInput(f"{path.name} is damaged: its data can't be read.", hint="Fetch the file again.") from failure
 

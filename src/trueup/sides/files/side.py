@@ -145,7 +145,7 @@ class File:
         return match(halves[0], halves[1], memory_mb)
 
     def sample(self, projection: Projection, most: int) -> Iterator[pa.RecordBatch]:
-        """The first few records of row groups all over the files; none where they are not plain Parquet."""
+        """Evenly spread runs of records, in row groups all over the files; none where they are not plain Parquet."""
         form = self._opened()
         if self._interpreted or not isinstance(form, Parquet):
             return

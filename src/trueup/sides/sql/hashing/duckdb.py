@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from trueup.model.digest import CANONICAL
-from trueup.model.duck import INTEGERS, hashable
+from trueup.model.duck import DECIMAL_DIGITS_MAX, INTEGERS, hashable
 from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
 from trueup.sides.sql.hashing import (
@@ -41,8 +41,6 @@ _DIRECT: Final = {
     type_: hashable("{0}", type_)
     for type_ in (*INTEGERS, "BOOLEAN", "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", INSTANT_TYPE, "VARCHAR", "BLOB")
 }
-# Decimals of one scale are whole numbers; wider ones are two, of whose hashes the order does not count.
-_DECIMAL_DIGITS_MAX: Final = 18
 _KEYS_AT_ONCE: Final = 20_000
 _FOUND_BY: Final = {
     **dict.fromkeys(INTEGERS, "BIGINT"),
@@ -150,7 +148,7 @@ def _native(of: Selection) -> Function:
     for field, known in hashed_columns(of):
         stored = known.stored
         form = _DIRECT.get(stored.base) if alike(field, known) else None
-        if stored.base == "DECIMAL" and alike(field, known) and (stored.kind.precision or 0) <= _DECIMAL_DIGITS_MAX:
+        if stored.base == "DECIMAL" and alike(field, known) and (stored.kind.precision or 0) <= DECIMAL_DIGITS_MAX:
             form = "{}"
         if stored.base == "DOUBLE" and field.kind.bits == 32:
             form = None
