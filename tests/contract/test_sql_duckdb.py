@@ -104,7 +104,7 @@ def test_keys_past_a_collation(on_duckdb: Tables) -> None:
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, None])
 def test_values_past_a_collation_and_halves_that_cancel_out(on_duckdb: Tables, strategy: str | None) -> None:
-    """A column that ignores case, and a wide decimal just below zero: DuckDB's own hash tells neither from the other."""
+    """DuckDB's own hash takes texts that a collation takes for equal, and 0 and the wide decimal below it, for one."""
     sides = []
     for code, amount in (("na", "0"), ("NA", "-0.0000000001")):
         table = on_duckdb.table("id INTEGER PRIMARY KEY, code VARCHAR COLLATE NOCASE, amount DECIMAL(38, 10)")
