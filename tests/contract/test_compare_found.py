@@ -13,13 +13,13 @@ from trueup.compare.plan import plan
 from trueup.compare.result import Counts
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field, Projection
+from trueup.ports import Side
 from trueup.sides.files import File
-from trueup.sides.sql import Sql
 
 PROJECTION = Projection((Field("id", "id", TEXT, native=True),), (Field("v", "v", TEXT),))
 
 
-def told(left: Sql, right: Sql, keys: Sequence[str], strategy: str) -> tuple[str, Counts, dict[str, str]]:
+def told(left: Side, right: Side, keys: Sequence[str], strategy: str) -> tuple[str, Counts, dict[str, str]]:
     """Strategy, counts and kind by key."""
     planned = plan(left.describe(), right.describe(), key=list(keys))
     with compare(left, right, planned, strategy=strategy) as found:
@@ -119,6 +119,42 @@ def test_a_date_without_a_month_is_a_key(on_mariadb: Tables) -> None:
     sides = [on_mariadb.side(name, key="id", zero_date="strict") for name in names]
 
     assert told(*sides, ["id"], "keyhash")[2] == {key("!0000-00-00"): "differ", key("!2023-00-10"): "differ"}
+
+
+@pytest.mark.mariadb
+@pytest.mark.parametrize("strategy", ["keyhash", "rows"])
+def test_a_date_that_is_read_as_null_is_the_key_of_a_record(on_mariadb: Tables, tmp_path: Path, strategy: str) -> None:
+    """Given keys with dates that do not exist, read as null and told by hashes, I expect them under null."""
+    (tmp_path / "a.csv").write_text("d,n\n2024-01-01,1\n,3\n,5\n")
+    name = on_mariadb.table("d date, n int")
+    on_mariadb.execute("SET sql_mode = ''")
+    rows = "('2024-01-01', 1), ('2023-00-10', 2), ('0000-00-00', 3), (NULL, 4), ('2023-10-00', 4)"
+    on_mariadb.execute(f"INSERT INTO `{name}` VALUES {rows}")
+    left = File(str(tmp_path / "a.csv"), key=["d", "n"], columns={"d": "date", "n": "integer"})
+    right = on_mariadb.side(name, key=["d", "n"], zero_date="null")
+
+    assert told(left, right, ["d", "n"], strategy) == (
+        strategy, Counts(left=3, right=5, same=2, missing=1, extra=1, duplicate=1),
+        {key(None, "2"): "extra", key(None, "4"): "duplicate", key(None, "5"): "missing"},
+    )  # fmt: skip
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("declared", "text"), [("time(3)", "-00:00:01"), ("text", "a\\u0000b"), ("date", "-5000-01-01")]
+)
+def test_a_key_that_postgresql_can_not_hold_is_missing(
+    on_postgres: Tables, tmp_path: Path, declared: str, text: str
+) -> None:
+    """Given a key that one side can't hold, I expect it missing there and no error."""
+    (tmp_path / "a.jsonl").write_text(f'{{"id":"{text}"}}\n')
+    left = File(str(tmp_path / "a.jsonl"), key="id", columns={"id": declared.partition("(")[0]})
+    right = on_postgres.side(on_postgres.table(f"id {declared}"), key="id")
+
+    found = told(left, right, ["id"], "keyhash")
+
+    assert found[:2] == ("keyhash", Counts(left=1, missing=1))
+    assert list(found[2].values()) == ["missing"]
 
 
 @pytest.mark.postgres

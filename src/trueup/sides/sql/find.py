@@ -21,8 +21,8 @@ _BINDS_MAX: Final = 10_000
 
 # A condition and what is bound in it.
 _Bound: TypeAlias = tuple[str, tuple[Any, ...]]
-# For each key column the values to bind, any of which may be there; None asks for null.
-_Parts: TypeAlias = Sequence[Sequence[Any] | None]
+# For each key column the values to bind, any of which may be there; None among them asks for null.
+_Parts: TypeAlias = Sequence[Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def find(
     wanted = _wanted(of, keys)
     lookup.collect(connection, wanted, answer)
     missing = [key for key in wanted if key not in answer]
-    if missing and any(_is_loose(of, at) for at in range(len(of.key))):
+    if missing:
         lookup.collect(connection, _unusually_spelled(connection, of, missing), answer)
     return answer
 
@@ -83,13 +83,14 @@ def usual(of: Selection, keys: Sequence[str]) -> Iterator[tuple[Collection[str],
     usually = "" if others is None else f"({others}) IS NOT TRUE"
     for batch in _batches(_wanted(of, keys)):
         among, binds = _among(of, batch.values())
-        yield batch.keys(), " AND ".join(filter(None, (f"({among})", usually))), binds
+        yield batch.keys(), " AND ".join(filter(None, (f"({among})", usually))), list(binds)
 
 
 def unusual(of: Selection) -> str | None:
     """A condition for all rows whose key `usual` does not look for; None where there can be none."""
     each = [of.dialect.unusual(known.stored, spelled_as(field, known)) for field, known, _ in of.key]
-    found = [condition for condition in each if condition is not None]
+    nulls = [_null_otherwise(of, known) for _, known, _ in of.key]
+    found = [condition for condition in (*each, *nulls) if condition is not None]
     return "true" if "true" in found else " OR ".join(found) or None
 
 
@@ -99,7 +100,7 @@ def unusual(of: Selection) -> str | None:
 def _wanted(of: Selection, keys: Iterable[str]) -> dict[str, _Parts]:
     """Without those that no row can have."""
     wanted = {key: _parts(of, key) for key in keys}
-    return {key: parts for key, parts in wanted.items() if all(part is None or part for part in parts)}
+    return {key: parts for key, parts in wanted.items() if all(parts)}
 
 
 def _parts(of: Selection, key: str) -> _Parts:
@@ -109,11 +110,11 @@ def _parts(of: Selection, key: str) -> _Parts:
             f"{key} is not a key of {of.inspected.description.label}.",
             hint=f"Its key is {', '.join(field.name for field, _, _ in of.key)}.",
         )
-    answer: list[Sequence[Any] | None] = []
+    answer: list[Sequence[Any]] = []
     for part, (field, known, _) in zip(parts, of.key, strict=True):
         kind = spelled_as(field, known)
         if part is None:
-            answer.append(None)
+            answer.append((None,))
         elif is_odd(part, kind) or canonical_text(part, kind) == part:
             answer.append(of.dialect.candidates(known.stored, part, kind, known.zone))
         else:
@@ -127,7 +128,7 @@ def _batches(wanted: Mapping[str, _Parts]) -> Iterator[dict[str, _Parts]]:
     binds = 0
     for key, parts in wanted.items():
         batch[key] = parts
-        binds += sum(len(part) for part in parts if part is not None)
+        binds += sum(map(len, parts))
         if len(batch) >= KEYS_MAX or binds >= _BINDS_MAX:
             yield batch
             batch, binds = {}, 0
@@ -135,19 +136,22 @@ def _batches(wanted: Mapping[str, _Parts]) -> Iterator[dict[str, _Parts]]:
         yield batch
 
 
-def _among(of: Selection, batch: Collection[_Parts]) -> tuple[str, list[Any]]:
-    binds = [value for parts in batch for part in parts for value in part or ()]
+def _among(of: Selection, batch: Collection[_Parts]) -> _Bound:
     names = [of.dialect.key(known.stored) for _, known, _ in of.key]
     marks = [of.dialect.key_mark(known.stored) for _, known, _ in of.key]
-    if len(names) == 1 and None not in (parts[0] for parts in batch):
-        return _in(names[0], binds, marks[0]), binds
-    return " OR ".join(f"({' AND '.join(map(_in, names, parts, marks))})" for parts in batch), binds
+    if len(names) == 1:
+        return _in(names[0], [value for parts in batch for value in parts[0]], marks[0])
+    each = [list(map(_in, names, parts, marks)) for parts in batch]
+    sql = " OR ".join(f"({' AND '.join(condition for condition, _ in bounds)})" for bounds in each)
+    return sql, tuple(value for bounds in each for _, binds in bounds for value in binds)
 
 
-def _in(name: str, values: Sequence[Any] | None, mark: str) -> str:
-    if values is None:
-        return f"{name} IS NULL"
-    return f"{name} = {mark}" if len(values) == 1 else f"{name} IN ({', '.join([mark] * len(values))})"
+def _in(name: str, values: Sequence[Any], mark: str) -> _Bound:
+    binds = tuple(value for value in values if value is not None)
+    if not binds:
+        return f"{name} IS NULL", ()
+    among = f"{name} = {mark}" if len(binds) == 1 else f"{name} IN ({', '.join([mark] * len(binds))})"
+    return among if len(binds) == len(values) else f"({name} IS NULL OR {among})", binds
 
 
 # Unusual spellings of a few keys.
@@ -157,16 +161,15 @@ def _unusually_spelled(connection: sa.Connection, of: Selection, missing: Sequen
     """Raw keys of rows that spell a missing key in a way that nobody guesses."""
     selected = [(known.stored, reading) for _, known, reading in of.key]
     wanted = set(missing)
-    found: dict[str, list[list[Any] | None]] = {}
+    found: dict[str, list[list[Any]]] = {}
     for condition, binds in _loosely(of, missing):
         for raw in of.dialect.scan(connection, selected, of.from_where(condition), binds):
             columns = [array.to_pylist() if isinstance(array, pa.Array) else array for array in raw]
             for values in zip(*columns, strict=True):
                 if (key := _key(values, of)) in wanted:
-                    parts = found.setdefault(key, [None if value is None else [] for value in values])
+                    parts = found.setdefault(key, [[] for _ in values])
                     for part, value in zip(parts, _rebound(values, of), strict=True):
-                        if part is not None:
-                            part.append(value)
+                        part.append(value)
     return dict(found)
 
 
@@ -188,28 +191,36 @@ def _each_loosely(of: Selection, key: str) -> Iterator[_Bound]:
 
     The columns before it are spelled as usual: where they lead an index, it serves every condition.
     """
-    parts = key_parts(key)
+    loosely = [_otherwise(of, at, part) for at, part in enumerate(key_parts(key))]
+    if not any(loosely):
+        return
     exact = [_exactly(of, at, values) for at, values in enumerate(_parts(of, key))]
-    sure = {at for at, part in enumerate(parts) if part is None or not _is_loose(of, at)}
     order = _order(of)
     for place, at in enumerate(order):
-        part, (field, known, _) = parts[at], of.key[at]
-        if part is None or at in sure:
-            continue
-        others = [exact[each] for each in order if each in sure or each in order[:place]]
-        for loosely in of.dialect.loosely(known.stored, part, spelled_as(field, known), known.zone):
-            each = [bound for bound in (*others, loosely) if bound[0]]
+        others = [exact[each] for each in order if not loosely[each] or each in order[:place]]
+        for loose in loosely[at]:
+            each = [bound for bound in (*others, loose) if bound[0]]
             yield " AND ".join(f"({sql})" for sql, _ in each), tuple(value for _, binds in each for value in binds)
 
 
-def _exactly(of: Selection, at: int, values: Sequence[Any] | None) -> _Bound:
+def _exactly(of: Selection, at: int, values: Sequence[Any]) -> _Bound:
     stored = of.key[at][1].stored
-    return _in(of.dialect.key(stored), values, of.dialect.key_mark(stored)), tuple(values or ())
+    return _in(of.dialect.key(stored), values, of.dialect.key_mark(stored))
 
 
-def _is_loose(of: Selection, at: int) -> bool:
+def _otherwise(of: Selection, at: int, part: str | None) -> Sequence[_Bound]:
+    """Conditions that together let pass every row whose column spells this part of a key in an unusual way."""
     field, known, _ = of.key[at]
-    return of.dialect.loose(known.stored, spelled_as(field, known))
+    kind = spelled_as(field, known)
+    if part is None:
+        null = _null_otherwise(of, known)
+        return [] if null is None else [(null, ())]
+    return of.dialect.loosely(known.stored, part, kind, known.zone) if of.dialect.loose(known.stored, kind) else []
+
+
+def _null_otherwise(of: Selection, known: Known) -> str | None:
+    """A condition for the rows whose column is read as null and holds something."""
+    return of.dialect.zero_date(known.stored) if of.zero_null else None
 
 
 def _order(of: Selection) -> list[int]:
@@ -233,12 +244,12 @@ class _Lookup:
         """Adds the rows that have the wanted keys in Python's sense: collations answer more than was asked."""
         for batch in _batches(wanted):
             sql, binds = self._statement(list(batch.values()))
-            for row in connection.exec_driver_sql(sql, tuple(binds)).all():
+            for row in connection.exec_driver_sql(sql, binds).all():
                 found = _row(tuple(row), self.of)
                 if found.found.key in batch:
                     answer.setdefault(found.found.key, []).append(found)
 
-    def _statement(self, batch: Sequence[_Parts]) -> tuple[str, list[Any]]:
+    def _statement(self, batch: Sequence[_Parts]) -> _Bound:
         of = self.of
         among, binds = _among(of, batch)
         selected = ", ".join(reading.sql for reading in _row_readings(of))

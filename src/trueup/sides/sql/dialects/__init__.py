@@ -220,6 +220,10 @@ class Dialect(ABC):
         """
         return "true" if self.loose(column, kind) else None
 
+    def zero_date(self, column: Stored) -> str | None:
+        """A condition for all rows whose date in this column does not exist; None where there can be none."""
+        return None
+
     def rebind(self, value: Any, reading: Reading) -> Any:
         """A raw value of a key column as what to bind to find the same row again."""
         match reading.shape:

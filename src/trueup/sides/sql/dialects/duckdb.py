@@ -53,6 +53,7 @@ _SHAPES: Final[dict[str, Shape]] = {
 }  # fmt: skip
 # Years that surely fit: of dates, and of times in microseconds or less.
 _YEARS: Final = {"date": (-5_870_000, 5_880_000), "timestamp": (-290_000, 294_000)}
+_TRIED: Final = ("time", "interval", "json", "array")
 _INT128: Final = range(-(2**127), 2**127)
 _COLUMNS: Final = """
 SELECT column_name, data_type, is_nullable, column_default IS NOT NULL FROM duckdb_columns()
@@ -219,6 +220,10 @@ class DuckDB(Dialect):
                 if parts is not None and not first < parts[0] < last:
                     return []
         return [literal(stored, column.kind)]
+
+    def key_mark(self, column: Stored) -> str:
+        """Null where the type can't hold the value."""
+        return f"TRY_CAST(? AS {column.declared})" if column.kind.name in _TRIED else "?"
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """Floats as text, which is read in the column's own width; times as DuckDB spells them."""

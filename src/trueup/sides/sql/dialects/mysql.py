@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from trueup.errors import ConfigError, IncompleteScan
 from trueup.model import kinds
-from trueup.model.canonical import is_odd
+from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import Kind
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import BYTES_MAX, ROWS_MAX, arrays_from_lines, arrow_shape, batches_of_lines
@@ -245,6 +245,11 @@ class MySQL(Dialect):
         charset = column.collation.partition("_")[0]
         return f"CONVERT(%s USING {charset})" if charset not in ("", "binary", "utf8mb4") else "%s"
 
+    def zero_date(self, column: Stored) -> str | None:
+        """By its parts; no comparison tells all of them."""
+        name = self.quoted(column.name)
+        return f"MONTH({name}) = 0 OR DAYOFMONTH({name}) = 0" if column.base in self.zero_dates else None
+
     def hasher(self) -> Hasher:
         """Loaded when it is needed."""
         from trueup.sides.sql.hashing import mysql  # noqa: PLC0415
@@ -369,6 +374,9 @@ def _bound(column: Stored, text: str) -> Any:
             return integer_value(text)
         case "float":
             if text in ("nan", "infinity", "-infinity"):
+                return None
+            held = canonical_text(text, column.kind)
+            if is_odd(held, column.kind):
                 return None
             # The widest float's shortest text is a double beyond it.
             return struct.unpack("f", struct.pack("f", float(text)))[0] if column.base == "float" else float(text)

@@ -7,7 +7,6 @@ null is nothing and an empty text is `""`, which Arrow's parser tells apart.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo
@@ -18,10 +17,10 @@ from trueup.errors import ConfigError
 from trueup.model import kinds
 from trueup.model.canonical import is_odd
 from trueup.model.kinds import Kind
-from trueup.model.numbers import ODD
-from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
+from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble
+from trueup.sides.sql.dialects.postgresql_literals import literal, sendable, sought, sought_array
 from trueup.sides.sql.lines import arrays_from_lines, batches_of_lines
-from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings
+from trueup.sides.sql.spelling import TEXTUAL, as_stored, spellings
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
@@ -42,6 +41,8 @@ _KINDS: dict[str, Kind] = {
 _NATIVE = frozenset(("bool", "int2", "int4", "int8", "float4", "float8", "bytea"))
 # Types that can be compared with any text; every other type that is read as text refuses foreign spellings.
 _PLAIN_TEXT = frozenset(("text", "varchar", "bpchar", "name"))
+# How money is spelled depends on the server's locale, and so does how much of it fits.
+_COMPARED_AS = {"money": "numeric", "_money": "numeric[]"}
 _SHAPES: dict[str, Any] = {
     "bool": "boolean", "int2": "integer", "int4": "integer", "int8": "integer", "float4": "float32", "float8": "float",
 }  # fmt: skip
@@ -226,6 +227,11 @@ class PostgreSQL(Dialect):
     def key(self, column: Stored) -> str:
         """The column, or its text where the type would refuse to be compared with foreign text."""
         name = self.quoted(column.name)
+        if column.base in _COMPARED_AS:
+            return f"{name}::{_COMPARED_AS[column.base]}"
+        if column.kind.name == "array":
+            plain = column.kind.element.name not in TEXTUAL or column.base.removeprefix("_") in _PLAIN_TEXT
+            return name if plain else f"{name}::text[]"
         if column.kind.name in TEXTUAL and column.base not in _PLAIN_TEXT:
             return self.reading(column, column.kind).sql
         return name
@@ -234,16 +240,15 @@ class PostgreSQL(Dialect):
         """Texts whose type the server takes from the column; integers as such, since types have bounds."""
         if column.kind.name in TEXTUAL:
             spelled = (text,) if kind.name in TEXTUAL else spellings(text, kind, zone)
-            return [each for each in spelled if _sendable(each)]
+            return [each for each in spelled if sendable(each)]
         stored = as_stored(text, kind, column.kind, zone)
-        if is_odd(stored, column.kind):
-            return []
-        if column.kind.name == "integer":
-            value = integer_value(stored)
-            return [value] if value is not None and -(2**63) <= value < 2**63 else []
-        if column.kind.name in ("date", "timestamp") and (parts := signed_year(stored)):
-            return [_literal(stored, column.kind)] if -4713 < parts[0] < 294_276 else []
-        return [_literal(stored, column.kind)]
+        if column.kind.name == "array" and not is_odd(stored, column.kind):
+            element = column.kind.element
+            asked = kind.element if kind.name == "array" else element
+            found = sought_array(stored, asked, column.base.removeprefix("_"), element, zone)
+        else:
+            found = sought(stored, column.base, column.kind)
+        return [] if found is None else [found]
 
     def rebind(self, value: Any, reading: Reading) -> Any:
         """A float as text: the server reads it in the column's own width."""
@@ -265,7 +270,7 @@ class PostgreSQL(Dialect):
         """Text that the server reads by the column's type."""
         if text is None:
             return None
-        return _literal(as_stored(text, kind, column.kind, zone), column.kind)
+        return literal(as_stored(text, kind, column.kind, zone), column.kind)
 
     def begin(self, engine: sa.Engine) -> sa.Connection:
         """Each statement sees what is committed, so that a locked row is the newest."""
@@ -317,46 +322,6 @@ def _kind(base: str, typtype: str, mod: int) -> Kind:
         precision, scale = ((mod - 4) >> 16) & 0xFFFF, (((mod - 4) & 0x7FF) ^ 1024) - 1024
         return Kind("decimal", scale=scale, precision=precision) if 0 <= scale <= precision else kinds.DECIMAL
     return _KINDS.get(base, kinds.TEXT)
-
-
-def _sendable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
-
-
-def _literal(text: str, kind: Kind) -> str:
-    """A canonical text in the spelling that PostgreSQL reads."""
-    if is_odd(text, kind):
-        return text.removeprefix(ODD)
-    match kind.name:
-        case "bytes":
-            return f"\\x{text}"
-        case "date" | "timestamp":
-            return _dated(text)
-        case "array":
-            return _array_literal(json.loads(text), kind.element)
-        case _:
-            return text
-
-
-def _dated(text: str) -> str:
-    parts = signed_year(text)
-    if parts is None:
-        return text
-    year, day, rest = parts
-    return f"{year:04}{day}{rest}" if year > 0 else f"{1 - year:04}{day}{rest.replace('T', ' ')} BC"
-
-
-def _array_literal(items: Sequence[Any], element: Kind) -> str:
-    return "{" + ",".join(_item_literal(item, element) for item in items) + "}"
-
-
-def _item_literal(item: Any, element: Kind) -> str:
-    if item is None:
-        return "NULL"
-    if isinstance(item, list):
-        return _array_literal(item, element)
-    escaped = _literal(item, element).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _without_state(error: BaseException) -> tuple[Trouble, str]:

@@ -226,7 +226,7 @@ class PostgreSQL(Hasher):
             return None
         if any(column.null_count for column in keys.columns):
             return None
-        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, keys)
+        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, _sendable(keys))
 
     def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
         """By a hash table in each worker.
@@ -353,6 +353,14 @@ def _pages(count: int) -> Iterator[tuple[str, list[Any]]]:
         end = first + _PAGES_AT_ONCE
         # The last one is open: the file may have grown since, though nothing of that is older than the instant.
         yield _PAGE, [f"({first},0)", f"({end if end < count else _LAST_PAGE},0)"]
+
+
+def _sendable(keys: pa.Table) -> pa.Table:
+    """Without those that no text of the server can hold."""
+    for name in keys.column_names:
+        if pa.types.is_string(keys.column(name).type):
+            keys = keys.filter(pc.invert(pc.match_substring(keys.column(name), "\0")))
+    return keys
 
 
 def _among(names: list[str], types: list[Any], keys: pa.Table) -> Iterator[tuple[str, list[Any]]]:
