@@ -106,9 +106,9 @@ def drawn(chance: random.Random, keys: Mapping[str, Any], count: int, *, repeat:
         right[0][name], right[1][name] = right[1][name], right[0][name]
     chance.shuffle(right)
     lost = chance.randrange(3) if right else 0
-    extra = [row for row in every if row not in left][: chance.randrange(3)]
+    extra = {key_text(row[name] for name in keys): row for row in every if row not in left}
     known = {key_text(row[name] for name in keys) for row in right}
-    right = right[lost:] + [row for row in extra if key_text(row[name] for name in keys) not in known]
+    right = right[lost:] + [row for key, row in extra.items() if key not in known][: chance.randrange(3)]
     if repeat and left and right:
         left += [dict(chance.choice(left)) for _ in range(chance.randrange(3))]
         right += [dict(chance.choice(right)) for _ in range(chance.randrange(3))]
