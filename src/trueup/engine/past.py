@@ -153,7 +153,7 @@ def _digested(
             matched.update(each.key for each in alike)
             again = [key for key, *_ in others if key in matched]
             agreements: list[Seen] = [(each.key, each.action, each.left, each.right) for each in alike if remember]
-            unlike = dict.fromkeys(ledger.unlike(pair.name, others + agreements))
+            unlike = set(ledger.unlike(pair.name, others + agreements))
             agreed = [each for each in alike if remember and each.key in unlike]
             suspects = again + [key for key, *_ in others if key in unlike]
             yield Touched(right=len(seen.keys), suspects=suspects, agreed=agreed)

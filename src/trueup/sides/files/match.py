@@ -74,7 +74,7 @@ def match(left: Half, right: Half, memory_mb: int) -> FileMatch | None:
         if types is not None:
             found = FileMatch(database, halves, types)
             if found.doubts <= _DOUBTS_MAX * memory_mb:
-                found.held.push(held.pop_all())
+                found.held = held.pop_all()
                 return found
     return None
 
@@ -211,9 +211,9 @@ def _described(database: duckdb.DuckDBPyConnection, half: Half) -> dict[str, str
     schemas = half.form.schemas()
     if any(len({name.casefold() for name in schema.names}) < len(schema.names) for schema in schemas):
         return {}  # DuckDB does not tell such names apart
-    reader = database.sql(f"SELECT * FROM {half.table}")
-    told = dict(zip(reader.columns, map(str, reader.types), strict=True))
-    read = database.sql(f"SELECT * FROM {half.table} LIMIT 0").to_arrow_table().schema
+    nothing = database.sql(f"SELECT * FROM {half.table} LIMIT 0")
+    told = dict(zip(nothing.columns, map(str, nothing.types), strict=True))
+    read = nothing.to_arrow_table().schema
     otherwise = {
         field.source
         for field in half.asked.columns

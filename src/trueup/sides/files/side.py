@@ -137,8 +137,7 @@ class File:
         sides = ((self, projection), (other, asked))
         halves: list[Half] = []
         for side, of in sides:
-            form = side._opened() if isinstance(side, File) and not side._interpreted else None
-            if not isinstance(side, File) or not isinstance(form, Parquet):
+            if not isinstance(side, File) or (form := side._plain()) is None:
                 return None
             scanning.check_columns(of, side.describe().columns, side.label)
             halves.append(Half(side.label, form, form.own_names(), of, side._batch))
@@ -146,17 +145,17 @@ class File:
 
     def sample(self, projection: Projection, most: int) -> Iterator[pa.RecordBatch]:
         """Evenly spread runs of records, in row groups all over the files; none where they are not plain Parquet."""
-        form = self._opened()
-        if self._interpreted or not isinstance(form, Parquet):
+        if (form := self._plain()) is None:
             return
         scanning.check_columns(projection, self.describe().columns, self.label)
         for chunk in form.some([each.source for each in projection.columns], most):
             yield self._batch(chunk, projection)
 
-    @property
-    def _interpreted(self) -> bool:
-        """Whether records are more than what the files hold."""
-        return bool(self._where or self._zone or self._declared or self._footer)
+    def _plain(self) -> Parquet | None:
+        """The files, where they are Parquet and records are just what they hold."""
+        interpreted = self._where or self._zone or self._declared or self._footer
+        form = self._opened()
+        return form if isinstance(form, Parquet) and not interpreted else None
 
     def window_kind(self, column: str) -> Kind:
         """The kind of a column of dates or times; of an undeclared column of texts, the one that they have."""
