@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
-from typing import Any
 
-import psycopg  # noqa: F401  loaded now, as all libraries are before the clock runs
+import sqlalchemy.dialects.postgresql.psycopg  # loaded now, as all libraries are before the clock runs
 from _job import Job
 
 import trueup.compare.hashed
@@ -17,7 +16,7 @@ import trueup.sides.sql.snapshot  # noqa: F401
 from trueup.compare.choose import compare
 from trueup.compare.plan import Plan, plan
 from trueup.compare.result import Difference
-from trueup.model.record import Found, key_parts
+from trueup.model.record import Found
 from trueup.ports import Side
 from trueup.sides.files import File
 from trueup.sides.sql import Sql
@@ -35,7 +34,8 @@ def main() -> None:
             differences = found.differences()
             if job.options.get("confirm"):
                 differences = _confirmed(left, right, planned, differences)
-            job.write(("key", "kind", "field", "left_value", "right_value"), map(_row, differences))
+            rows = (_row(each, job.key) for each in differences)
+            job.write(("key", "kind", "field", "left_value", "right_value"), rows)
             job.done(strategy=found.strategy, reason=found.reason)
 
 
@@ -46,13 +46,14 @@ def _side(job: Job, told: dict[str, str]) -> Side:
     return Sql(told["url"], job.table, key=job.key, where=where)
 
 
-def _row(each: Difference) -> Sequence[Any]:
-    known = each.kind == "differ"
-    values = [
-        "+".join(str(side[name]) for name in each.fields) if known and side is not None else ""
-        for side in (each.left, each.right)
-    ]
-    return ("|".join(map(str, key_parts(each.key))), each.kind, "+".join(each.fields) if known else "", *values)
+def _row(each: Difference, key: Sequence[str]) -> Sequence[str]:
+    left, right, fields = each.left, each.right, each.fields
+    there = left or right or {}
+    name = "|".join([str(there[part]) for part in key])
+    if left is None or right is None or each.kind != "differ":
+        return name, each.kind, "", "", ""
+    a, b = ("+".join([str(side[field]) for field in fields]) for side in (left, right))
+    return name, each.kind, "+".join(fields), a, b
 
 
 def _confirmed(left: Side, right: Side, planned: Plan, differences: Iterator[Difference]) -> Iterator[Difference]:

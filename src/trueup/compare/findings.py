@@ -49,11 +49,12 @@ class RowFindings:
         batches = (_apart(batch, every) for _, batch in self._lines.batches())
         # Copies of one key may come in several batches, all of which then have keys with copies.
         for copied, some in groupby(batches, key=_copied):
-            lines = chain.from_iterable(map(self._lines_of, some))
+            columns = map(self._columns, some)
             if copied:
+                lines = chain.from_iterable(map(_Line._make, zip(*each, strict=True)) for each in columns)
                 yield from (self._duplicate(list(group)) for _, group in groupby(lines, key=lambda line: line.place))
             else:
-                yield from map(self._difference, lines)
+                yield from chain.from_iterable(map(self._alone, columns))
 
     def left_records(self, most: int) -> Iterator[Values]:
         """Values of so many records of the left spool, in evenly spread runs of a few."""
@@ -66,7 +67,8 @@ class RowFindings:
         for batch in self._left.spool.take(numbers).to_batches():
             yield from _values(batch, shape, "", _keys(batch, shape)[1])
 
-    def _lines_of(self, batch: pa.RecordBatch) -> Iterator[_Line]:
+    def _columns(self, batch: pa.RecordBatch) -> Sequence[Sequence[Any]]:
+        """What its lines are made of."""
         keys, names = _keys(batch, self._left.shape)
         left, right = (
             _records(batch, stage.shape, side, names) for stage, side in ((self._left, "l"), (self._right, "r"))
@@ -74,23 +76,29 @@ class RowFindings:
         unequal = zip(*(batch.column(f"u{at}").to_pylist() for at in range(len(self._names))), strict=True)
         fields = [tuple(compress(self._names, row)) for row in unequal] or [()] * batch.num_rows
         told = [batch.column(name).to_pylist() for name in ("o", "cl", "cr")]
-        return map(_Line._make, zip(*told, keys, fields, left, right, strict=True))
+        return *told, keys, fields, left, right
 
-    def _difference(self, line: _Line) -> Difference:
-        _, left_copies, right_copies, key, fields, left, right = line
-        kind: DifferenceKind = "missing" if right is None else "extra" if left is None else "differ"
-        # A record that should not be there differs, if in nothing else, in the state that says so.
-        if kind == "differ" and self._plan.absent_when:
-            fields += tuple(
-                name for name, states in self._plan.absent_when.items()
-                if name not in fields and (left or {}).get(name) in states
-            )  # fmt: skip
-        return Difference(kind, key, left, right, fields, left_copies, right_copies)
+    def _alone(self, columns: Sequence[Sequence[Any]]) -> Iterator[Difference]:
+        """Of keys that no side has twice. All are made at once: there are many."""
+        _, left_copies, right_copies, keys, fields, left, right = columns
+        kinds: list[DifferenceKind] = [
+            "missing" if b is None else "extra" if a is None else "differ" for a, b in zip(left, right, strict=True)
+        ]
+        if self._plan.absent_when:
+            fields = list(map(self._with_states, kinds, fields, left))
+        return map(Difference, kinds, keys, left, right, fields, left_copies, right_copies)
+
+    def _with_states(self, kind: DifferenceKind, fields: tuple[str, ...], left: Values | None) -> tuple[str, ...]:
+        """A record that should not be there differs, if in nothing else, in the state that says so."""
+        if kind != "differ" or left is None:
+            return fields
+        states = (self._plan.absent_when or {}).items()
+        return fields + tuple(name for name, gone in states if name not in fields and left.get(name) in gone)
 
     def _duplicate(self, lines: list[_Line]) -> Difference:
         first = lines[0]
         if first.left_copies <= 1 and first.right_copies <= 1:
-            return self._difference(first)
+            return next(self._alone([[value] for value in first]))
         left = [line.left for line in lines if line.left is not None]
         right = [line.right for line in lines if line.right is not None]
         left, right = _without_equals(left, right, self._plan.left)
