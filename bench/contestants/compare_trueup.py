@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 
-import sqlalchemy.dialects.postgresql.psycopg  # loaded now, as all libraries are before the clock runs
+import sqlalchemy.dialects.postgresql.psycopg  # noqa: F401  loaded now, as all libraries are before the clock runs
 from _job import Job
 
 import trueup.compare.hashed

@@ -18,6 +18,8 @@ from trueup.sides.files import File
 
 PROJECTION = Projection((Field("id", "id", TEXT, native=True),), (Field("v", "v", TEXT),))
 
+LEAST = -(2**63)
+
 
 def told(left: Side, right: Side, keys: Sequence[str], strategy: str) -> tuple[str, Counts, dict[str, str]]:
     """Strategy, counts and kind by key."""
@@ -37,6 +39,19 @@ def test_a_key_that_is_spelled_in_two_ways_is_a_duplicate(on_sqlite: Tables, str
     assert told(*sides, ["id"], strategy) == (
         strategy, Counts(left=3, right=2, same=1, duplicate=1), {key("7"): "duplicate"},
     )  # fmt: skip
+
+
+def test_keys_are_found_whatever_an_array_would_take_them_for(on_postgres: Tables) -> None:
+    """Given texts that mean something in the array they are asked for by, I expect each record that differs."""
+    texts = ["", "NULL", "null", "a,b", "{}", '"', '""', "\\", '\\"', "a\nb", " a ", "ä😀", "'", "%s", "{a,b}"]
+    names = [on_postgres.table("id text, part bigint, v int") for _ in range(2)]
+    for number, name in enumerate(names):
+        for text in texts:
+            spelled = text.replace("'", "''")
+            on_postgres.execute(f"""INSERT INTO "{name}" VALUES ('{spelled}', {LEAST}, {number})""")
+    sides = [on_postgres.side(name, key=["id", "part"]) for name in names]
+
+    assert told(*sides, ["id", "part"], "keyhash")[2] == {key(text, str(LEAST)): "differ" for text in texts}
 
 
 @pytest.mark.mariadb
