@@ -155,7 +155,7 @@ class SqlSnapshot:
         self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
     ) -> pa.RecordBatch | None:
         """One packed row, in the order of the index."""
-        key, mark, known = whole_number_key(self._of), self._of.dialect.mark, self._known[function]
+        key, known = whole_number_key(self._of), self._known[function]
         assert key is not None
 
         def rest(numbers: str) -> str:
@@ -165,9 +165,7 @@ class SqlSnapshot:
         values = [first, last, *([first] if among else [])]
         order = f" ORDER BY {key} LIMIT {rows_max + 1}"
         short = abridges(known, first, last)
-        columns = [Packed(key, "integer", nullable=False), known.packed]
-        if short:
-            columns, values = [joined(f"{self._hasher.wide.format(key)} - {mark}", known)], [first, *values]
+        columns = [joined(key, known)] if short else [Packed(key, "integer", nullable=False), known.packed]
         self._note(f"SELECT {', '.join(each.sql for each in columns)} {rest('…')}{order}")
         arrays = self._packed_arrays(columns, rest(", ".join(map(str, among[1])) if among else ""), values, order)
         batch = _named(parted(arrays[0], first) if short else arrays)

@@ -32,11 +32,12 @@ def abridged(function: Function) -> Function:
 
 
 def joined(number: str, function: Function) -> Packed:
-    """Number and hash of a row. number: SQL for it."""
-    return Packed(f"(({number})::int8 << {_HASH_BITS}) | {abridged(function).row}", "integer", nullable=False)
+    """The last bits of a number, and the hash of a row. number: SQL for it."""
+    return Packed(f"({number}::int8 << {_HASH_BITS}) | {abridged(function).row}", "integer", nullable=False)
 
 
 def parted(found: pa.Array[Any], first: int) -> list[pa.Array[Any]]:
-    """Numbers, counted from `first` on, and hashes."""
-    numbers = pc.bit_wise_and(pc.shift_right(found, _SHIFT), _NUMBER)
-    return [pc.add(numbers, pa.scalar(first, pa.int64())), pc.bit_wise_and(found, _HASH)]
+    """Numbers, of which `first` is the least, and hashes."""
+    origin = pa.scalar(first, pa.int64())
+    after = pc.bit_wise_and(pc.subtract(pc.shift_right(found, _SHIFT), origin), _NUMBER)
+    return [pc.add(after, origin), pc.bit_wise_and(found, _HASH)]

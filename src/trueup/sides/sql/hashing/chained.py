@@ -38,7 +38,8 @@ _TEXT: Final = _Link(
     'hashtextextended({v}::text COLLATE "C", {h})',
     f"hashtextextended(coalesce({{v}}::text, '') COLLATE \"C\", {_MARK})",
 )
-# A whole number is part of the seed, all of its bits.
+# A whole number is part of the seed, all of its bits; as the first value it is the seed.
+_FIRST: Final = "hashint4extended(0, {v}::int8)"
 _INTEGER: Final = _Link(
     "integer",
     "hashint4extended(0, {h} # {v})",
@@ -134,7 +135,8 @@ def chained(of: Selection, columns: Sequence[Covered], *, trusted: bool) -> tupl
             told.append([link.name, field.kind.name])
         if link is _ANY_DECIMAL and known.stored.kind.scale is not None:
             link = _DECIMAL
-        made = (link.other if nullable else link.sure).format(v=value, h=made)
+        first = _FIRST if link is _INTEGER and len(told) == 1 else link.sure
+        made = (link.other if nullable else first).format(v=value, h=made)
     return made, told
 
 
