@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-_SAMPLE_SECONDS = 0.02
+_SAMPLE_SECONDS = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
