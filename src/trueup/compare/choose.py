@@ -44,14 +44,12 @@ def compare(
     traffic = _traffic(left, right, progress or (lambda done, total: None))
     found, reason = None, "asked for"
     if strategy != "rows":
-        found = _matched(left, right, plan, memory_mb, traffic)
-        if found is not None and strategy not in (None, "match"):
+        found = matched = _matched(left, right, plan, memory_mb, traffic)
+        if matched is None:
+            asked = None if strategy == "match" else strategy
+            found, reason = _by_hashes(left, right, plan, asked, expected, memory_mb, traffic)
+        if found is not None and strategy is not None and (strategy == "match") != (matched is not None):
             found = replace(found, reason=f"{strategy} can't be used here; {found.reason}")
-    if found is None and strategy != "rows":
-        asked = None if strategy == "match" else strategy
-        found, reason = _by_hashes(left, right, plan, asked, expected, memory_mb, traffic)
-        if found is not None and strategy == "match":
-            found = replace(found, reason=f"match can't be used here; {found.reason}")
     if found is None:
         found = replace(_by_rows(left, right, plan, memory_mb, traffic), reason=reason)
     return _told(found, traffic, started)
