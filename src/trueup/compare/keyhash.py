@@ -190,7 +190,7 @@ def _unequal(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[pa.Array
     """
     found: list[tuple[pa.Array[Any], int]] = []
     if not left.column("k0").equals(right.column("k0")):
-        shared = [_among(a.column("k0"), b.column("k0")) for a, b in ((left, right), (right, left))]
+        shared = _shared(left.column("k0"), right.column("k0"))
         found = [(a.column("k0").filter(pc.invert(of)), 1) for a, of in zip((left, right), shared, strict=True)]
         left, right = (a.filter(of) for a, of in zip((left, right), shared, strict=True))
         if not left.column("k0").equals(right.column("k0")):
@@ -201,23 +201,24 @@ def _unequal(left: pa.RecordBatch, right: pa.RecordBatch) -> list[tuple[pa.Array
     return [*found, (left.column("k0").filter(unequal), 2)]
 
 
-def _among(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
-    """Which keys are among the others, which are unique: by a table of all that lie between, where it is small."""
-    if not len(keys) or not len(others):
-        return pa.repeat(pa.scalar(value=False), len(keys))
-    first, last = _ends(keys, others)
+def _shared(left: pa.Array[Any], right: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """Which keys the other side has too. Keys of a side are unique.
+
+    They are looked up in a table of all that may lie between, where it is small.
+    """
+    ends = [pc.min_max(keys).as_py() for keys in (left, right) if len(keys)]
+    first, last = min(each["min"] for each in ends), max(each["max"] for each in ends)
     if last - first > _PLACES_MAX:
-        answer: pa.Array[Any] = pc.is_in(keys, value_set=others)
-        return answer
+        return pc.is_in(left, value_set=right), pc.is_in(right, value_set=left)
     origin = pa.scalar(first, pa.int64())
-    places = pc.inverse_permutation(pc.subtract(others, origin), max_index=last - first, output_type=pa.int32())
-    found: pa.Array[Any] = places.take(pc.subtract(keys, origin)).is_valid()
-    return found
+    places = _places(pc.subtract(right, origin), last - first + 1).take(pc.subtract(left, origin))
+    return places.is_valid(), _places(places.drop_null(), len(right)).is_valid()
 
 
-def _ends(*keys: pa.Array[Any]) -> tuple[int, int]:
-    ends = [pc.min_max(each).as_py() for each in keys]
-    return min(each["min"] for each in ends), max(each["max"] for each in ends)
+def _places(numbers: pa.Array[Any], size: int) -> pa.Array[Any]:
+    """Where each number below a size is among these; null where it is not."""
+    places: pa.Array[Any] = pc.inverse_permutation(numbers, max_index=size - 1, output_type=pa.int32())
+    return places
 
 
 def _halves(range_: Range, among: Blocks | None) -> tuple[Piece, Piece]:

@@ -45,6 +45,8 @@ _PLACES_AT_ONCE: Final = 4_096
 # Of a row: the page, and the number in it.
 _PLACE: Final = pa.binary(6)
 _PACK_ROWS: Final = 32_768
+# Of each row in what comes first of a packed column: its number, the length of its text, or its place.
+_ROW_BYTES: Final = {"integer": 8, "text": 4, "place": 6}
 # Types of keys that can be found by an array of delivered values, and the array's type.
 _FOUND_BY: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), "int8"), "uuid": "uuid", "text": "text", "varchar": "text",
@@ -175,7 +177,7 @@ class PostgreSQL(Hasher):
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
             # Without the offset the planner would compute a hash once for each time it is named.
             source = f"FROM (SELECT {inner} {rest}{order} OFFSET 0) AS q"
-        sql = f"SELECT count(*), {', '.join(parts)} {source}"
+        sql = f"SELECT {', '.join(parts)} {source}"
         driver: Any = connection.connection.driver_connection
         with driver.cursor(binary=True) as cursor:
             # psycopg formats with % only where there is something to put in.
@@ -189,7 +191,7 @@ class PostgreSQL(Hasher):
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
         parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
         numbered = f"SELECT {inner}, (row_number() OVER () - 1) / {_PACK_ROWS} AS pack {rest} ORDER BY pack"
-        sql = f"SELECT count(*), {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
+        sql = f"SELECT {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
         driver: Any = connection.connection.driver_connection
         with driver.cursor(binary=True) as cursor:
             for row in cursor.stream(*((sql, values) if values else (sql.replace("%%", "%"),))):
@@ -312,9 +314,8 @@ def _parts(name: str, column: Packed) -> list[str]:
 
 
 def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]]:
-    """The columns of a packed row, which begins with the number of those that are in it."""
-    rows, *packed = row
-    found = iter(packed)
+    """The columns of a packed row. How many rows are in it is told by how long it is."""
+    rows, found = len(row[0] or b"") // _ROW_BYTES[columns[0].shape], iter(row)
     return [_unpacked(column, rows, found) for column in columns]
 
 
