@@ -18,6 +18,9 @@ from trueup.compare.result import Counts
 from trueup.model.kinds import DATE, DECIMAL, INSTANT, INTEGER, TEXT, UUID, Kind, kind_named
 from trueup.model.record import Field, Projection
 from trueup.sides.sql import Sql
+from trueup.sides.sql.dialects import Dialect
+from trueup.sides.sql.dialects.mysql import MySQL
+from trueup.sides.sql.dialects.postgresql import PostgreSQL
 from trueup.sides.sql.dialects.sqlite import SQLite
 
 ROWS = 20_000
@@ -169,6 +172,37 @@ def test_texts_that_are_read_as_another_kind_are_found(tables: Tables, kind: Kin
     tables.execute(f"INSERT INTO {tables.quoted(name)} VALUES {rows}, (NULL, -1)")
 
     _check_each_once(tables.side(name, key="id", columns={"id": kind}), kind, len(spelled) + 1)
+
+
+@pytest.mark.parametrize(("engine", "dialect"), [("on_postgres", PostgreSQL), ("on_mariadb", MySQL)])
+def test_a_uuid_that_is_not_there_is_looked_for_among_unusual_texts(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, engine: str, dialect: type[Dialect]
+) -> None:
+    """Given texts of UUIDs, two of them spelled in their own way, I expect that the others are not read for them."""
+    tables: Tables = request.getfixturevalue(engine)
+    name = tables.table("id varchar(60), v int")
+    spelled = [*(f"00000000-0000-4000-8000-{at:012x}" for at in range(500)), f"{{{'F' * 32}}}", "x"]
+    rows = ", ".join(f"('{each}', {at})" for at, each in enumerate(spelled))
+    tables.execute(f"INSERT INTO {tables.quoted(name)} VALUES {rows}, (NULL, -1)")
+    side = tables.side(name, key="id", columns={"id": UUID})
+    read, scan = [], dialect.scan
+
+    def watched(*asked: Any) -> Iterator[Any]:
+        for raw in scan(*asked):
+            read.append(len(raw[0]))
+            yield raw
+
+    monkeypatch.setattr(dialect, "scan", watched)
+    braces, absent = "f" * 8 + "-ffff-ffff-ffff-" + "f" * 12, "f" * 8 + "-ffff-ffff-ffff-" + "e" * 12
+    wanted = [key(each) for each in (spelled[7], braces, absent, "!x")]
+
+    found = side.read(Projection((Field("id", "id", UUID),), (V,)), wanted)
+    assert {each.key: each.values["v"] for each in found.values()} == {
+        wanted[0]: "7",
+        wanted[1]: "500",
+        wanted[3]: "501",
+    }
+    assert sum(read) == 2
 
 
 def _check_each_once(side: Sql, kind: Kind, rows: int) -> None:

@@ -113,9 +113,10 @@ class SqlSnapshot:
 
     def total(self, function: str) -> HashSum | None:
         """Count and hash sum in one statement, or in one for each piece."""
-        if not unique(self._of):
+        known = self._known[function]
+        if not unique(self._of, hashed=bool(known.unless)):
             return None
-        select = f"SELECT {self._known[function].sums}, {part_keys(self._of)}"
+        select = f"SELECT {known.sums}, {part_keys(self._of)}"
         found = HashSum(0, 0)
         for condition, values in self._pieces():
             count, without, total, part = self._one(f"{select} {self._of.from_where(condition)}", tuple(values))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -76,11 +76,12 @@ def wall(type_: Type, zone: ZoneInfo) -> Type:
     return replace(type_, family="instant", holds=holds, spell=spell, mistakes=False)
 
 
-def told(declared: str, most: int, *, nul: bool) -> tuple[Type, ...]:
-    """A column of texts for each kind that is not text; most: letters that it holds."""
+def told(declared: str, most: int, *, nul: bool, hashed: Sequence[str] = ()) -> tuple[Type, ...]:
+    """A column of texts for each kind that is not text. most: letters that it holds; hashed: those that can be."""
     holds = letters(most, nul=nul)
     return tuple(
-        Type(declared, each, holds, told=True, mistakes=True, spell=written(each), hashed=False) for each in NOT_TEXT
+        Type(declared, each, holds, told=True, mistakes=True, spell=written(each), hashed=each in hashed)
+        for each in NOT_TEXT
     )
 
 

@@ -211,14 +211,22 @@ class Dialect(ABC):
 
         An empty one is met by every row. They may let other rows pass.
         """
-        return [("", ())]
+        others = self.unusual(column, kind)
+        return [("" if others in (None, "true") else others, ())]
 
     def unusual(self, column: Stored, kind: Kind) -> str | None:
         """A condition for all rows that hold another spelling than `candidates` lists; None where there can be none.
 
         "true" where no row can be told. What it selects is read, so it had better be little.
         """
-        return "true" if self.loose(column, kind) else None
+        if not self.loose(column, kind):
+            return None
+        told = self.canonically(column, kind)
+        return "true" if told is None else f"NOT ({told})"
+
+    def canonically(self, column: Stored, kind: Kind) -> str | None:
+        """A condition for all rows whose text is the canonical one of a value of this kind; None where SQL has none."""
+        return None
 
     def zero_date(self, column: Stored) -> str | None:
         """A condition for all rows whose date in this column does not exist; None where there can be none."""

@@ -24,7 +24,7 @@ from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import Kind
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import BYTES_MAX, ROWS_MAX, arrays_from_lines, arrow_shape, batches_of_lines
-from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings, sql_timestamp
+from trueup.sides.sql.spelling import TEXTUAL, UUID_TEXT, as_stored, signed_year, spellings, sql_timestamp
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
@@ -50,6 +50,7 @@ _KINDS: dict[str, Kind] = {
 _SPATIAL = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
             "geometrycollection", "geomcollection")  # fmt: skip
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+_CHARS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _LONGEST = {"date": 10, "time": 18, "datetime": 26, "timestamp": 26, "uuid": 36, "inet4": 15, "inet6": 45}
 _COLUMNS = """
 SELECT column_name, column_type, data_type, is_nullable, extra, numeric_precision, numeric_scale,
@@ -244,6 +245,14 @@ class MySQL(Dialect):
         """In the column's own character set: lists of rows are not converted to it, and other texts are refused."""
         charset = column.collation.partition("_")[0]
         return f"CONVERT(%s USING {charset})" if charset not in ("", "binary", "utf8mb4") else "%s"
+
+    def canonically(self, column: Stored, kind: Kind) -> str | None:
+        """By a pattern, whose end a line break may follow."""
+        if kind.name != "uuid" or column.base not in _CHARS:
+            return None
+        name = self.quoted(column.name)
+        text = f"CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin"
+        return f"CHAR_LENGTH({name}) = 36 AND {text} REGEXP '{UUID_TEXT}'"
 
     def zero_date(self, column: Stored) -> str | None:
         """By its parts; no comparison tells all of them."""

@@ -200,12 +200,18 @@ def whole_number_key(of: Selection) -> str | None:
     return name if led and whole and plain and not stored.nullable else None
 
 
-def unique(of: Selection) -> bool:
-    """Whether no two rows share a key, null keys apart: the database says so, and means by equal what we mean."""
+def unique(of: Selection, *, hashed: bool = False) -> bool:
+    """Whether no two rows share a key, null keys apart: the database says so, and means by equal what we mean.
+
+    hashed: of rows that have a hash, where those that are spelled in their own way have none.
+    """
     plain = all(
-        known.kind == known.stored.kind
-        and (field.kind.name, field.kind.aware) == (known.kind.name, known.kind.aware)
-        and known.stored.base not in of.dialect.zero_dates
+        (
+            known.kind == known.stored.kind
+            and (field.kind.name, field.kind.aware) == (known.kind.name, known.kind.aware)
+            and known.stored.base not in of.dialect.zero_dates
+        )
+        or (hashed and as_written(of, field, known, "") is not None)
         for field, known, _ in of.key
     )
     return plain and ordered(of) is not None
@@ -266,6 +272,17 @@ def alike(field: Field, known: Known) -> bool:
     textual = field.kind.name in TEXTUAL and known.kind.name in TEXTUAL
     asked, own = field.kind, known.kind
     return own == known.stored.kind and (textual or (asked.name, asked.aware) == (own.name, own.aware))
+
+
+def as_written(of: Selection, field: Field, known: Known, text: str) -> Text | None:
+    """Texts that are asked for as another kind: whoever wrote a canonical one wrote what we would; others have no hash.
+
+    text: the column's text, in SQL.
+    """
+    if known.kind not in (known.stored.kind, field.kind):
+        return None
+    told = of.dialect.canonically(known.stored, field.kind)
+    return None if told is None else Text(text, f"NOT ({told})")
 
 
 def framed(texts: Sequence[Text | None], frame: str) -> tuple[list[str], str] | None:

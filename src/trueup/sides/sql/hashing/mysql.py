@@ -25,6 +25,7 @@ from trueup.sides.sql.hashing import (
     Packed,
     Text,
     alike,
+    as_written,
     framed,
     hashed_columns,
     named,
@@ -133,12 +134,14 @@ class MySQL(Hasher):
         number = f"({name} + 0)" if "zerofill" in known.stored.declared or base in _PADDED else name
         if base in _DAYS:
             return _day(name, field, known) if _asked_as_day(field, known) else None
+        letters = f"{name} COLLATE utf8mb4_bin" if name in self._utf8 else _plain(name)
+        if _is_text(base) and asked.name not in TEXTUAL:
+            return as_written(of, field, known, letters)
         if known.kind != stored:
             return None
         match asked.name, stored.name:
-            case ("text" | "enum", "text" | "enum") if base not in ("set", "inet4", "inet6") and _is_text(base):
-                utf8 = name in self._utf8
-                return Text(f"{name} COLLATE utf8mb4_bin" if utf8 else _plain(name))
+            case ("text" | "enum", "text" | "enum") if _is_text(base):
+                return Text(letters)
             case ("integer" | "decimal" | "text" | "enum", "integer"):
                 return Text(f"CAST({number} AS CHAR)")
             case ("boolean", "integer"):

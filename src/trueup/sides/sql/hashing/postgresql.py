@@ -22,6 +22,7 @@ from trueup.sides.sql.hashing import (
     Packed,
     Text,
     alike,
+    as_written,
     by_grouping_sets,
     framed,
     hashed_columns,
@@ -136,7 +137,8 @@ class PostgreSQL(Hasher):
         name, base, asked = of.dialect.quoted(field.source), known.stored.base, field.kind
         stored = known.stored.kind
         if base in TEXTS or stored.name == "enum":
-            return Text(f"{name}::text") if asked.name in TEXTUAL and known.kind == stored else None
+            plain = asked.name in TEXTUAL and known.kind == stored
+            return Text(f"{name}::text") if plain else as_written(of, field, known, f"{name}::text")
         if known.kind != stored and not (asked.name == "timestamp" and known.zone is not None):
             return None
         match asked.name, stored.name:
