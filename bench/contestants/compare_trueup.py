@@ -49,7 +49,7 @@ def _side(job: Job, told: dict[str, str]) -> Side:
 def _row(each: Difference, key: Sequence[str]) -> Sequence[str]:
     left, right, fields = each.left, each.right, each.fields
     there = left or right or {}
-    name = "|".join([str(there[part]) for part in key])
+    name = "|".join([str(there[part]) for part in key]) if there else each.key
     if left is None or right is None or each.kind != "differ":
         return name, each.kind, "", "", ""
     a, b = ("+".join([str(side[field]) for field in fields]) for side in (left, right))

@@ -63,6 +63,34 @@ def test_a_text_in_another_spelling_is_read(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("strategy", ["keyhash", "rows"])
+def test_a_text_that_is_no_uuid_is_on_one_side_alone(
+    left: tuple[Tables, str, dict[str, Any]], on_mariadb: Tables, strategy: str
+) -> None:
+    """Given texts that a column of UUIDs can't hold, I expect them as extra, and no error of the server."""
+    tables, declared, options = left
+    a = _filled(tables, declared, UUIDS, **options)
+    b = _filled(on_mariadb, "varchar(60)", ["", "x", f"{UUIDS[0]}0", *UUIDS])
+
+    assert _told(a, b, strategy) == (
+        strategy, Counts(left=40, right=43, same=40, extra=3),
+        dict.fromkeys([key("!"), key("!x"), key(f"!{UUIDS[0]}0")], "extra"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["keyhash", "rows"])
+def test_a_number_that_is_too_large_is_on_one_side_alone(tables: Tables, on_mariadb: Tables, strategy: str) -> None:
+    """Given a key beyond 64 bits with a sign, which another system's integers can't hold, I expect it as extra."""
+    left, right = tables.table("id bigint NOT NULL PRIMARY KEY, v int"), on_mariadb.table("id bigint unsigned, v int")
+    tables.execute(f"INSERT INTO {tables.quoted(left)} VALUES (1, 1), (2, 2), ({2**63 - 1}, 3)")
+    on_mariadb.execute(f"INSERT INTO `{right}` VALUES (1, 1), (2, 3), ({2**63 - 1}, 3), ({2**64 - 1}, 4)")
+
+    _, counts, kinds = _told(tables.side(left, key="id"), on_mariadb.side(right, key="id"), strategy)
+    assert (counts, kinds) == (
+        Counts(left=3, right=4, same=2, extra=1, differ=1), {key("2"): "differ", key(str(2**64 - 1)): "extra"},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("strategy", ["gate", "keyhash", "rows"])
 def test_a_uuid_that_is_spelled_twice_is_a_duplicate(on_postgres: Tables, on_mariadb: Tables, strategy: str) -> None:
     """Given the same two spellings of one UUID on both sides, which primary keys let in, I expect a duplicate."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.compare.suspects import Suspects, Told
-from trueup.model.digest import CANONICAL, PLAIN
+from trueup.model.digest import of_texts
 from trueup.ports import Blocks, Snapshot
 
 pc: Any = pyarrow.compute
@@ -54,7 +54,7 @@ class Hashed:
     @property
     def native(self) -> bool:
         """Whether the function is what one engine does fastest, and not of texts that unlike systems share."""
-        return self.function != CANONICAL and not self.function.startswith(PLAIN)
+        return not of_texts(self.function)
 
     @property
     def unique(self) -> bool:

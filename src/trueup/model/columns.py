@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from trueup.model.canonical import canonical_text
 from trueup.model.digest import CANONICAL_DIGITS, HashSum, digest_of
-from trueup.model.kinds import Kind
+from trueup.model.kinds import UUID_LENGTH, UUID_TEXT, Kind
 from trueup.model.record import Field, Projection, key_text, version_of
 from trueup.model.times import US_PER_DAY, date_text, parse_us, time_text, timestamp_text
 
@@ -34,10 +34,8 @@ _PLAIN_DECIMAL: Final = r"^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?$"
 _SHORT_FLOAT: Final = r"^-?(?:0|[1-9]\d{0,6})(?:\.\d{0,7}[1-9])?$"
 _TINY: Final = r"^-?0\.00"
 _TIMESTAMP: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?$"
-_UUID: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _UUID_BYTES: Final = 16
-_UUID_CHARACTERS: Final = 36
-_UUID_DIGITS: Final = [at for at in range(_UUID_CHARACTERS) if at not in (8, 13, 18, 23)]
+_UUID_DIGITS: Final = [at for at in range(UUID_LENGTH) if at not in (8, 13, 18, 23)]
 _TEXTUAL: Final = ("text", "enum")
 
 
@@ -310,10 +308,10 @@ def _hyphened(array: Array, _: Kind) -> Array:
     if not rows or stored is None:
         return pa.nulls(rows, pa.string())
     digits = stored[_UUID_BYTES * array.offset :][: _UUID_BYTES * rows].to_pybytes().hex().encode()
-    spelled = bytearray(b"-" * (_UUID_CHARACTERS * rows))
+    spelled = bytearray(b"-" * (UUID_LENGTH * rows))
     for at, place in enumerate(_UUID_DIGITS):
-        spelled[place::_UUID_CHARACTERS] = digits[at :: 2 * _UUID_BYTES]
-    ends = pc.cumulative_sum(pa.repeat(pa.scalar(_UUID_CHARACTERS, pa.int32()), rows + 1), start=-_UUID_CHARACTERS)
+        spelled[place::UUID_LENGTH] = digits[at :: 2 * _UUID_BYTES]
+    ends = pc.cumulative_sum(pa.repeat(pa.scalar(UUID_LENGTH, pa.int32()), rows + 1), start=-UUID_LENGTH)
     texts = pa.Array.from_buffers(pa.string(), rows, [None, ends.buffers()[1], pa.py_buffer(spelled)])
     return _where(array.is_valid(), texts) if array.null_count else texts
 
@@ -323,7 +321,7 @@ def _stored_uuid(array: Any, kind: Kind) -> Array:
 
 
 def _text_to_uuid(array: Array, _: Kind) -> Array:
-    return _where(_matching(array, _UUID), array)
+    return _where(_matching(array, UUID_TEXT), array)
 
 
 def _same_text(array: Array, _: Kind) -> Array:

@@ -17,6 +17,11 @@ CANONICAL: Final = "canonical"
 PLAIN: Final = "plain"
 
 
+def of_texts(function: str) -> bool:
+    """Whether a hash function, by its name, is of texts that unlike systems share."""
+    return function == CANONICAL or function.startswith(PLAIN)
+
+
 def digest_of(texts: Iterable[str | None]) -> str:
     """32 hex digits over the texts in order: `~` for null, else the length in UTF-8 bytes, `:`, the text.
 

@@ -88,6 +88,9 @@ FLOAT = Kind("float")
 TEXT = Kind("text")
 BYTES = Kind("bytes")
 UUID = Kind("uuid")
+# Its canonical text, as a pattern for every engine. In some of them a line break may follow where it ends.
+UUID_TEXT = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+UUID_LENGTH = 36
 DATE = Kind("date")
 TIME = Kind("time")
 TIMESTAMP = Kind("timestamp")

@@ -15,6 +15,7 @@ from trueup.model.record import Found, key_parts, key_text
 from trueup.sides.sql.dialects import Reading
 from trueup.sides.sql.inspect import Known
 from trueup.sides.sql.read import Selection, plain, spelled_as, text, version_value
+from trueup.sides.sql.spelling import TEXTUAL
 
 KEYS_MAX: Final = 500
 _BINDS_MAX: Final = 10_000
@@ -101,6 +102,21 @@ def _wanted(of: Selection, keys: Iterable[str]) -> dict[str, _Parts]:
     """Without those that no row can have."""
     wanted = {key: _parts(of, key) for key in keys}
     return {key: parts for key, parts in wanted.items() if all(parts)}
+
+
+def possible(of: Selection, keys: pa.Table) -> pa.Table:
+    """Without those that no row can have. What is no text in the table has to fit into 64 bits."""
+    for name, (field, known, _) in zip(keys.column_names, of.key, strict=True):
+        if pa.types.is_string(keys.column(name).type) and known.stored.kind.name not in TEXTUAL:
+            texts: list[Any] = keys.column(name).to_pylist()
+            kind = spelled_as(field, known)
+            found = (of.dialect.candidates(known.stored, text, kind, known.zone) for text in texts)
+            keys = keys.filter(pa.array([any(map(_fits, values)) for values in found], pa.bool_()))
+    return keys
+
+
+def _fits(value: Any) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _parts(of: Selection, key: str) -> _Parts:

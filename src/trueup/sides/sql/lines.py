@@ -9,7 +9,6 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
-from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,25 +16,22 @@ from pyarrow import csv
 
 from trueup.sides.sql.dialects import Reading
 
-# So many lines are joined at once: of many objects of Python, memory is lost that is not given back.
-_LINES_AT_ONCE: Final = 16
 ROWS_MAX: Final = 8_192
 BYTES_MAX: Final = 1 << 20
 
 
 def batches_of_lines(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """Whole lines, joined to blocks that a parser takes at once."""
-    held: list[bytes] = []
-    size = 0
-    rest = iter(lines)
-    while some := b"".join(islice(rest, _LINES_AT_ONCE)):
-        held.append(some)
-        size += len(some)
-        if size >= BYTES_MAX or len(held) * _LINES_AT_ONCE >= ROWS_MAX:
-            yield b"".join(held)
-            held, size = [], 0
+    # Joined as they come: of many objects of Python that are held, memory is lost that is not given back.
+    held, rows = bytearray(), 0
+    for line in lines:
+        held += line
+        rows += 1
+        if rows >= ROWS_MAX or len(held) >= BYTES_MAX:
+            yield bytes(held)
+            held, rows = bytearray(), 0
     if held:
-        yield b"".join(held)
+        yield bytes(held)
 
 
 def arrays_from_lines(block: bytes, readings: Sequence[Reading]) -> list[pa.Array[Any]]:

@@ -13,7 +13,7 @@ import pyarrow.compute
 import sqlalchemy as sa
 
 from trueup.model.columns import key_texts
-from trueup.model.digest import HashSum
+from trueup.model.digest import HashSum, of_texts
 from trueup.ports import EVERYTHING, Blocks
 from trueup.sides.sql import find as finding
 from trueup.sides.sql import read as reading
@@ -38,6 +38,8 @@ from trueup.sides.sql.trouble import in_our_words
 pc: Any = pyarrow.compute
 # Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
 _PIECE_ROWS: Final = 32_768
+# To look for a key that may be spelled in several ways takes as long as to read so many rows.
+_UNUSUAL_ROWS: Final = 4
 # Long enough to time on a link that is worth timing, and soon there on any other.
 _TRIAL_BYTES: Final = 262_144
 
@@ -114,7 +116,7 @@ class SqlSnapshot:
     def total(self, function: str) -> HashSum | None:
         """Count and hash sum in one statement, or in one for each piece."""
         known = self._known[function]
-        if not unique(self._of, hashed=bool(known.unless)):
+        if not unique(self._of, hashed=of_texts(function)):
             return None
         select = f"SELECT {known.sums}, {part_keys(self._of)}"
         found = HashSum(0, 0)
@@ -274,7 +276,8 @@ class SqlSnapshot:
 
     def seeks(self, keys: int, records: int) -> bool:
         """As its engine finds rows."""
-        return self._hasher.seeks(self._of, keys, records)
+        few = finding.unusual(self._of) is None or keys * _UNUSUAL_ROWS < records
+        return few and self._hasher.seeks(self._of, keys, records)
 
     def close(self) -> None:
         """Ends what still runs, then gives back all connections."""

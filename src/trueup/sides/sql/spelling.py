@@ -22,8 +22,6 @@ _BOOLEANS: Final = {
     "true": ("true", "t", "1", "True", "TRUE", "T"),
     "false": ("false", "f", "0", "False", "FALSE", "F"),
 }
-# The canonical text, as a pattern that regular expressions of all engines read alike.
-UUID_TEXT: Final = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _SIGNED_YEAR = re.compile(r"([+-]?\d{4,7})(-\d\d-\d\d)(.*)\Z", re.ASCII | re.DOTALL)
 
 

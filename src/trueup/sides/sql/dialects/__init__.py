@@ -215,7 +215,7 @@ class Dialect(ABC):
         return [("" if others in (None, "true") else others, ())]
 
     def unusual(self, column: Stored, kind: Kind) -> str | None:
-        """A condition for all rows that hold another spelling than `candidates` lists; None where there can be none.
+        """A condition for all rows that are not to be looked for by `candidates` alone; None where there can be none.
 
         "true" where no row can be told. What it selects is read, so it had better be little.
         """

@@ -24,7 +24,7 @@ from trueup.model.canonical import canonical_text, is_odd
 from trueup.model.kinds import Kind
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble, integer_value
 from trueup.sides.sql.lines import BYTES_MAX, ROWS_MAX, arrays_from_lines, arrow_shape, batches_of_lines
-from trueup.sides.sql.spelling import TEXTUAL, UUID_TEXT, as_stored, signed_year, spellings, sql_timestamp
+from trueup.sides.sql.spelling import TEXTUAL, as_stored, signed_year, spellings, sql_timestamp
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
@@ -248,11 +248,12 @@ class MySQL(Dialect):
 
     def canonically(self, column: Stored, kind: Kind) -> str | None:
         """By a pattern, whose end a line break may follow."""
-        if kind.name != "uuid" or column.base not in _CHARS:
+        short = column.bytes_max is not None and column.bytes_max < kinds.UUID_LENGTH
+        if kind.name != "uuid" or column.base not in _CHARS or short:
             return None
         name = self.quoted(column.name)
         text = f"CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin"
-        return f"CHAR_LENGTH({name}) = 36 AND {text} REGEXP '{UUID_TEXT}'"
+        return f"CHAR_LENGTH({name}) = {kinds.UUID_LENGTH} AND {text} REGEXP '{kinds.UUID_TEXT}'"
 
     def zero_date(self, column: Stored) -> str | None:
         """By its parts; no comparison tells all of them."""

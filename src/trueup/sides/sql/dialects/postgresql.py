@@ -20,7 +20,7 @@ from trueup.model.kinds import Kind
 from trueup.sides.sql.dialects import Dialect, Index, Raw, Reading, Stored, Table, Trouble
 from trueup.sides.sql.dialects.postgresql_literals import literal, sendable, sought, sought_array
 from trueup.sides.sql.lines import arrays_from_lines, batches_of_lines
-from trueup.sides.sql.spelling import TEXTUAL, UUID_TEXT, as_stored, spellings
+from trueup.sides.sql.spelling import TEXTUAL, as_stored, spellings
 
 if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
@@ -240,7 +240,7 @@ class PostgreSQL(Dialect):
         """By a pattern."""
         if kind.name != "uuid" or column.base not in _PLAIN_TEXT:
             return None
-        return f"{self.quoted(column.name)}::text COLLATE \"C\" ~ '{UUID_TEXT}'"
+        return f"{self.quoted(column.name)}::text COLLATE \"C\" ~ '{kinds.UUID_TEXT}'"
 
     def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
         """Texts whose type the server takes from the column; integers as such, since types have bounds."""

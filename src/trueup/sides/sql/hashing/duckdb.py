@@ -19,6 +19,7 @@ from trueup.model.digest import CANONICAL
 from trueup.model.duck import DECIMAL_DIGITS_MAX, INTEGERS, hashable
 from trueup.model.record import Field
 from trueup.sides.sql.dialects.duckdb import INSTANT_TYPE, batches, interval_text
+from trueup.sides.sql.find import possible
 from trueup.sides.sql.hashing import (
     Covered,
     Function,
@@ -131,7 +132,7 @@ class DuckDB(Hasher):
             return None
         if any(column.null_count for column in keys.columns):
             return None
-        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, keys)
+        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, possible(of, keys))
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
         """By grouping sets."""

@@ -72,7 +72,8 @@ class MySQL(Hasher):
         """Plain and canonical where every column allows it; the reader's texts for two of this family."""
         columns = hashed_columns(of)
         digest = self.digest(connection, of, columns)
-        texts = [self.text(of, *each) for each in columns]
+        # What servers of one family spell alike need not be canonical.
+        texts = [None if as_written(of, *each, "") else self.text(of, *each) for each in columns]
         read = [
             text or Text(_plain(of.dialect.reading(known.stored, field.kind).sql))
             for text, (field, known) in zip(texts, columns, strict=True)

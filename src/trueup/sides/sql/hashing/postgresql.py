@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute
 import sqlalchemy as sa
 
+from trueup.errors import IncompleteScan
 from trueup.model.digest import CANONICAL
 from trueup.model.kinds import Kind
 from trueup.model.record import Field
+from trueup.sides.sql.find import possible
 from trueup.sides.sql.hashing import (
     Covered,
     Function,
@@ -230,7 +232,9 @@ class PostgreSQL(Hasher):
             return None
         if any(column.null_count for column in keys.columns):
             return None
-        return _among([of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, _sendable(keys))
+        return _among(
+            [of.dialect.quoted(known.stored.name) for _, known, _ in of.key], types, _sendable(possible(of, keys))
+        )
 
     def segments(self, of: Selection, segment: str, function: Function, condition: str = "") -> str:
         """By a hash table in each worker.
@@ -324,6 +328,8 @@ def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]
 def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
     if column.shape == "integer":
         values = _numbers("q", next(found) or b"")
+        if len(values) != rows:
+            raise IncompleteScan("a column holds null, and is declared to hold none.", hint="Declare it as it is.")
         answer: pa.Array[Any] = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(values)])
         if column.nullable:
             marks = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(next(found) or b"")])
