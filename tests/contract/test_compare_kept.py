@@ -184,3 +184,18 @@ def test_closing_ends_the_reading_and_leaves_no_file() -> None:
     snapshot.close()
     assert side.ended.wait(5)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_keys_are_counted_in_little_memory(tmp_path: Path, twice: bool) -> None:
+    """Given many more keys than fit into the memory allowed, I expect to be told whether one repeats."""
+    keys = pa.array(range(0, 1_400_000, 2), pa.int64())
+    keys = pa.concat_arrays([keys, keys[7:8]]) if twice else keys
+    pq.write_table(pa.table({"id": keys}), tmp_path / "keys.parquet")
+    side = File(str(tmp_path / "keys.parquet"), key="id")
+    asked = plan(side.describe(), side.describe(), key=("id",)).left
+    kept = Kept(side, asked, Traffic(lambda records: None), 16)
+    try:
+        assert kept.unique is not twice
+    finally:
+        kept.close()

@@ -37,6 +37,7 @@ _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 32
+_KEPT_MB: Final = 64
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
@@ -119,7 +120,7 @@ def _opened(
                 return f"records are read: {_BOTH_HERE}"
             if (needless := opened[at]) is not None:
                 needless.close()
-            opened[at] = Kept(*asked[at], traffic[at], memory_mb // 2)
+            opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _KEPT_MB))
         else:
             _close(opened)
             lacking = next((each.gaps for each in opened if each is not None and each.gaps), ())

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
@@ -23,6 +24,8 @@ from trueup.model.record import Projection
 from trueup.ports import Blocks, Segments, Side, StoppableScan
 
 pc: Any = pyarrow.compute
+# So many keys are counted at once for each MB of memory.
+_KEYS_A_MB: Final = 8_000
 
 
 class Kept:
@@ -41,7 +44,7 @@ class Kept:
 
     def __init__(self, side: Side, asked: Projection, traffic: Traffic, memory_mb: int) -> None:
         self._shape = Shape(asked)
-        self._workspace = Workspace(memory_mb)
+        self._workspace, self._memory_mb = Workspace(memory_mb), memory_mb
         self._spool = Spool(self._workspace.path, "kept")
         self._stopped = threading.Event()
         self._closed = threading.Lock()
@@ -54,12 +57,19 @@ class Kept:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="trueup-kept")
         self._reading: Future[None] = self._pool.submit(self._fill, traffic.records(self._scan))
 
-    @property
+    @cached_property
     def unique(self) -> bool:
-        """Whether no key repeats and every key is whole: counted."""
+        """Whether no key repeats and every key is whole: counted, for a part of the keys at a time.
+
+        To count all of them at once, the database needs memory that grows with them.
+        """
+        rows = self._number("SELECT count(*) FROM kept")
+        parts = -(-rows // (_KEYS_A_MB * self._memory_mb))
         whole = " AND ".join(f"{name} IS NOT NULL" for name in self._shape.keys)
-        distinct = f"SELECT count(*) FROM (SELECT DISTINCT {self._keys} FROM kept WHERE {whole})"
-        return self._number(distinct) == self._number("SELECT count(*) FROM kept")
+        distinct = (
+            f"SELECT count(*) FROM (SELECT DISTINCT {self._keys} FROM kept WHERE {whole} AND hash({self._keys}) %"
+        )
+        return sum(self._number(f"{distinct} {parts} = {part})") for part in range(parts)) == rows
 
     def span(self) -> tuple[int, int] | None:
         """First and last key where it is one column of whole numbers."""
