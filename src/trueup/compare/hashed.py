@@ -37,7 +37,7 @@ _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 32
-_KEPT_MB: Final = 64
+_KEPT_MB: Final = 32
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"

@@ -206,13 +206,14 @@ class Kept:
         self._workspace.insert(f"CREATE TABLE kept AS {select} LIMIT 0", empty)
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
+        rows_max, bytes_max = min(CHUNK_ROWS, self._workspace.chunk_rows), min(CHUNK_BYTES, self._workspace.chunk_bytes)
         with self._workspace.inserts(f"INSERT INTO kept {select}") as insert:
             for batch in batches:
                 if self._stopped.is_set():
                     return
                 waiting.append(self._shape.record(batch))
                 rows, size = rows + batch.num_rows, size + batch.nbytes
-                if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+                if rows >= rows_max or size >= bytes_max:
                     self._keep(waiting, insert)
                     waiting, rows, size = [], 0, 0
             if rows:
