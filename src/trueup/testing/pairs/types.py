@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -31,9 +31,9 @@ class Type:
 
     declared: in the engine's words. holds: whether a value (canonical text) fits. told: the side has to be told the
     kind; it would take the column for text, or for another kind. mistakes: it may hold what is no value of the kind.
-    spell: what is handed to the engine; by default the Python value. hashed: the engine can say canonical texts of it
-    in SQL. indexed: it can be part of an index. wall: it holds wall-clock times, which a zone turns into instants.
-    zero_dates: what is no value in it is a zero date, which may be read as null.
+    spell: what is handed to the engine; by default the Python value. hashed: the engine can say canonical texts of all
+    its values in SQL. indexed: it can be part of an index. wall: it holds wall-clock times, which a zone turns into
+    instants. zero_dates: what is no value in it is a zero date, which may be read as null.
     """
 
     declared: str
@@ -76,12 +76,11 @@ def wall(type_: Type, zone: ZoneInfo) -> Type:
     return replace(type_, family="instant", holds=holds, spell=spell, mistakes=False)
 
 
-def told(declared: str, most: int, *, nul: bool, hashed: Sequence[str] = ()) -> tuple[Type, ...]:
-    """A column of texts for each kind that is not text. most: letters that it holds; hashed: those that can be."""
+def told(declared: str, most: int, *, nul: bool) -> tuple[Type, ...]:
+    """A column of texts for each kind that is not text; most: letters that it holds."""
     holds = letters(most, nul=nul)
     return tuple(
-        Type(declared, each, holds, told=True, mistakes=True, spell=written(each), hashed=each in hashed)
-        for each in NOT_TEXT
+        Type(declared, each, holds, told=True, mistakes=True, spell=written(each), hashed=False) for each in NOT_TEXT
     )
 
 

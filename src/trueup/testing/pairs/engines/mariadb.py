@@ -95,7 +95,7 @@ MARIADB: Final = (
     Type("timestamp(6) NULL", "instant", years(*_SINCE_1970), spell=day),
     Type("timestamp NULL", "instant", years(*_SINCE_1970, 0), spell=day),
     Type("json", "json", spell=written("json"), hashed=False, indexed=False),
-    *told("varchar(190) CHARACTER SET utf8mb4", 120, nul=True, hashed=("uuid",)),
+    *told("varchar(190) CHARACTER SET utf8mb4", 120, nul=True),
 )
 
 

@@ -58,7 +58,7 @@ POSTGRESQL: Final = (
     Type("jsonb", "json", spell=written("json"), hashed=False),
     Type("bigint[]", "array of integer", spell=_array, hashed=False),
     Type("text[]", "array of text", spell=_array, hashed=False),
-    *told("text", 6000, nul=False, hashed=("uuid",)),
+    *told("text", 6000, nul=False),
 )
 
 
