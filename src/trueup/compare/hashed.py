@@ -37,7 +37,6 @@ _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 32
-_KEPT_MB: Final = 32
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
@@ -120,7 +119,7 @@ def _opened(
                 return f"records are read: {_BOTH_HERE}"
             if (needless := opened[at]) is not None:
                 needless.close()
-            opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _KEPT_MB))
+            opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _HASHES_MB))
         else:
             _close(opened)
             lacking = next((each.gaps for each in opened if each is not None and each.gaps), ())

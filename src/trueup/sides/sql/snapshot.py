@@ -38,7 +38,7 @@ from trueup.sides.sql.trouble import in_our_words
 pc: Any = pyarrow.compute
 # Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
 _PIECE_ROWS: Final = 32_768
-# To look for a key that may be spelled in several ways takes as long as to read so many rows.
+# To look for a key that may be spelled in several ways is taken to cost as much as to read so many rows.
 _UNUSUAL_ROWS: Final = 4
 # Long enough to time on a link that is worth timing, and soon there on any other.
 _TRIAL_BYTES: Final = 262_144

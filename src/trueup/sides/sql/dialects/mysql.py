@@ -50,7 +50,7 @@ _KINDS: dict[str, Kind] = {
 _SPATIAL = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
             "geometrycollection", "geomcollection")  # fmt: skip
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
-_CHARS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
+CHARS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _LONGEST = {"date": 10, "time": 18, "datetime": 26, "timestamp": 26, "uuid": 36, "inet4": 15, "inet6": 45}
 _COLUMNS = """
 SELECT column_name, column_type, data_type, is_nullable, extra, numeric_precision, numeric_scale,
@@ -249,7 +249,7 @@ class MySQL(Dialect):
     def canonically(self, column: Stored, kind: Kind) -> str | None:
         """By a pattern, whose end a line break may follow."""
         short = column.bytes_max is not None and column.bytes_max < kinds.UUID_LENGTH
-        if kind.name != "uuid" or column.base not in _CHARS or short:
+        if kind.name != "uuid" or column.base not in CHARS or short:
             return None
         name = self.quoted(column.name)
         text = f"CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin"

@@ -18,6 +18,7 @@ from trueup.model.digest import CANONICAL
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field
 from trueup.sides.sql.dialects import Reading
+from trueup.sides.sql.dialects.mysql import CHARS
 from trueup.sides.sql.hashing import (
     Covered,
     Function,
@@ -228,7 +229,7 @@ def _plain(sql: str) -> str:
 
 
 def _is_text(base: str) -> bool:
-    return base in ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum")
+    return base in (*CHARS, "enum")
 
 
 def _decimal(name: str, scale: int) -> str:
