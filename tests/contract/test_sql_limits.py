@@ -17,7 +17,7 @@ from trueup.compare.plan import Plan, plan
 from trueup.errors import IncompleteScan, SideError, Unreachable
 from trueup.sides.sql import Sql
 from trueup.sides.sql import snapshot as snapshots
-from trueup.sides.sql.hashing import postgresql
+from trueup.sides.sql.hashing import mysql, postgresql
 from trueup.sides.sql.instant import Instant
 from trueup.sides.sql.scan import Running
 
@@ -46,6 +46,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashed, "_SMALL_ROWS", 0)
     monkeypatch.setattr(snapshots, "_PIECE_ROWS", 64)
     monkeypatch.setattr(postgresql, "_PAGES_AT_ONCE", 1)
+    monkeypatch.setattr(mysql, "_PAGE_ROWS", 64)
 
 
 @pytest.fixture(params=["postgres", "mariadb"])

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueup.model.canonical import canonical_text
-from trueup.model.columns import canonical_array, delivered, digests, key_texts, text_array, texts, versions
+from trueup.model.columns import canonical_array, delivered, key_texts, text_array, texts, versions
 from trueup.model.digest import digest_of
+from trueup.model.digest_columns import digests
 from trueup.model.kinds import (
     BOOLEAN,
     BYTES,
@@ -116,7 +117,10 @@ def test_text_columns_are_parsed_as_the_reference_parses_them(
 
 
 _doubles = st.one_of(
-    st.floats(), st.integers(-(10**17), 10**17).map(float), st.floats(0, 1).map(lambda each: round(each, 3))
+    st.floats(),
+    st.integers(-(10**17), 10**17).map(float),
+    st.builds(round, st.floats(-(10**8), 10**8), st.integers(0, 9)),
+    st.builds(round, st.floats(-1, 1), st.integers(0, 9)),
 )
 _recent = st.integers(0, 2 * 10**9).map(lambda each: dt.datetime.fromtimestamp(each, dt.UTC))
 _typed: list[tuple[pa.DataType, st.SearchStrategy[object]]] = [

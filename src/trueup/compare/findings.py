@@ -15,7 +15,8 @@ from trueup.compare.result import Agreement, Difference, DifferenceKind, Values
 from trueup.compare.stage import Shape, Stage, gone
 from trueup.compare.workspace import BATCH_ROWS, Spool, Workspace
 from trueup.model.change import UPSERT
-from trueup.model.columns import digests, key_texts, text_array
+from trueup.model.columns import key_texts, text_array
+from trueup.model.digest_columns import digests
 from trueup.model.record import Projection
 
 pc: Any = pyarrow.compute

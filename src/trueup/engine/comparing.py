@@ -22,8 +22,8 @@ from trueup.engine.totals import ROLES, Roots, Totals, read_by
 from trueup.engine.windows import FINAL, is_final, windows_known
 from trueup.engine.windows import counted as counted_window
 from trueup.model.change import UPSERT
-from trueup.model.columns import hash_sum
 from trueup.model.digest import HashSum
+from trueup.model.digest_columns import hash_sum
 from trueup.model.record import Found, Projection
 from trueup.model.row import Baseline
 from trueup.model.run import CHANGED, OPEN, REPORT, Piece, Run

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from trueup.compare.judge import judged
 from trueup.model.change import UPSERT
-from trueup.model.columns import digests, key_texts, text_array, texts
+from trueup.model.columns import key_texts, text_array, texts
+from trueup.model.digest_columns import digests
 from trueup.model.record import Field, Projection, version_of
 from trueup.ports import DigestingSide, Scope, Side
 

@@ -13,8 +13,8 @@ from trueup.engine.records import Records
 from trueup.engine.report import WindowStatus
 from trueup.errors import ConfigError
 from trueup.model.case import REOPENED, Case
-from trueup.model.columns import hash_sum
 from trueup.model.digest import HashSum, digest_of
+from trueup.model.digest_columns import hash_sum
 from trueup.model.record import Projection
 from trueup.model.run import DONE, Piece
 from trueup.model.window import Seal, Window, Windows

@@ -6,9 +6,8 @@ no fast path takes are looked up one by one, each distinct value once.
 
 from __future__ import annotations
 
-import hashlib
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -16,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from trueup.model.canonical import canonical_text
-from trueup.model.digest import CANONICAL_DIGITS, HashSum, digest_of
 from trueup.model.kinds import UUID_LENGTH, UUID_TEXT, Kind
-from trueup.model.record import Field, Projection, key_text, version_of
+from trueup.model.record import Field, key_text, version_of
 from trueup.model.times import US_PER_DAY, date_text, parse_us, time_text, timestamp_text
 
 Array: TypeAlias = "pa.Array[Any]"
@@ -77,34 +75,6 @@ def native_array(texts: Array, kind: Kind) -> Array:
         if kind.name == "date":
             return pa.array([None if each is None else each // US_PER_DAY for each in us], pa.int32()).cast(wanted)
         return pa.array(us, pa.int64()).cast(wanted)
-
-
-def digests(columns: Sequence[Array], rows: int) -> list[str]:
-    """The digest of each of `rows` rows over columns of judged texts; the vectorised twin of `digest_of`."""
-    if not columns:
-        return [digest_of(())] * rows
-    framed = [
-        pc.binary_join_element_wise(
-            pc.binary_length(column).cast(pa.string()), column, ":", null_handling="emit_null"
-        ).fill_null("~")
-        for column in columns
-    ]
-    joined = framed[0] if len(framed) == 1 else pc.binary_join_element_wise(*framed, "")
-    md5 = hashlib.md5
-    return [md5(row, usedforsecurity=False).hexdigest() for row in joined.cast(pa.binary()).to_pylist()]
-
-
-def hash_sum(batches: Iterable[pa.RecordBatch], projection: Projection) -> HashSum:
-    """Count and sum of the canonical hashes of the records of a scan: what databases sum up where they are."""
-    count = total = 0
-    keys, fields = len(projection.key), len(projection.fields)
-    first = keys + (projection.version is not None)
-    places = [*range(keys), *range(first, first + fields)]
-    for batch in batches:
-        columns = [text_array(batch.column(at), projection.columns[at]) for at in places]
-        total += sum(int(each[:CANONICAL_DIGITS], 16) for each in digests(columns, batch.num_rows))
-        count += batch.num_rows
-    return HashSum(count, total)
 
 
 def key_texts(columns: Sequence[Array], fields: Sequence[Field]) -> list[str]:
@@ -191,7 +161,8 @@ def _fast_path(given: pa.DataType, kind: Kind) -> _Fast | None:
     if types.is_boolean(given) and name in ("boolean", *_TEXTUAL):
         return lambda array, _: array.cast(pa.string())
     if types.is_floating(given) and name in ("float", "decimal", "integer", *_TEXTUAL):
-        return _whole_float
+        doubles = types.is_float64(given) and kind.bits == 64
+        return _plain_float if doubles and name != "integer" else _whole_float
     if types.is_decimal(given) and given.scale >= 0 and name in ("decimal", *_TEXTUAL):
         return _decimal
     if types.is_date32(given) and name in ("date", *_TEXTUAL):
@@ -266,6 +237,14 @@ def _whole_float(array: Array, kind: Kind) -> Array:
     whole = pc.and_(pc.equal(wide, pc.trunc(wide)), pc.less(pc.abs(wide), _whole_max(kind)))
     kept = pc.if_else(whole, wide, pa.scalar(None, pa.float64()))
     answer: Array = kept.cast(pa.int64()).cast(pa.string())
+    return answer
+
+
+def _plain_float(array: Array, kind: Kind) -> Array:
+    """Whole numbers, and fractions that are short: Arrow's text of one reads back as it, and no other as short does."""
+    shown = array.cast(pa.string())
+    plain = pc.and_(_matching(shown, _SHORT_FLOAT), pc.invert(_matching(shown, _TINY)))
+    answer: Array = pc.coalesce(_whole_float(array, kind), _where(plain, shown))
     return answer
 
 

@@ -159,7 +159,12 @@ def delivered_array(
     """A raw column as it must be delivered."""
     field, known, reading = column
     if not isinstance(raw, pa.Array):
-        return pa.array([text(value, known, field, of) for value in raw], pa.string())
+        types = set(map(type, raw)) - {type(None)}
+        parts = [[value if type(value) is each else None for value in raw] for each in types]
+        # Each value is delivered as one of its own type, all of a type at once.
+        found = (delivered_array(pa.array(part), column, of, warnings) for part in parts)
+        answer: pa.Array[Any] = pc.coalesce(*found)
+        return answer
     array: pa.Array[Any] = raw
     if reading.shape == "hex":
         array = pa.array([plain(value, reading) for value in array.to_pylist()], pa.binary())

@@ -17,13 +17,14 @@ from trueup.model.digest import HashSum, of_texts
 from trueup.ports import EVERYTHING, Blocks
 from trueup.sides.sql import find as finding
 from trueup.sides.sql import read as reading
-from trueup.sides.sql.dialects import VERSION, Reading, Stored
+from trueup.sides.sql.dialects import VERSION, Raw, Reading, Stored
 from trueup.sides.sql.hashing import (
     Function,
     Hasher,
     Packed,
     first_and_last,
     gaps,
+    packed_as_read,
     packed_key,
     part_keys,
     unique,
@@ -145,14 +146,16 @@ class SqlSnapshot:
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
         """Packed by the server where it can say where rows lie, else as a scan."""
-        columns = packed_key(self._of, self._hasher)
+        delivered = packed_key(self._of, self._hasher)
+        columns = delivered or packed_as_read(self._of)
         pages = None if columns is None else self._pages()
         if pages is None or columns is None:
             yield from self._scanned(self._known[function])
             return
         packed = [*columns, self._known[function].packed]
         for condition, values in pages:
-            yield self._packed(packed, self._of.from_where(condition), values)
+            arrays = self._packed_noted(packed, self._of.from_where(condition), values)
+            yield _named(arrays if delivered else self._delivered(arrays))
 
     def hashes_within(
         self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
@@ -214,7 +217,7 @@ class SqlSnapshot:
         sql = None if key is None else self._hasher.cells(key, self._known[function], sizes, self._of.from_where())
         if sql is None:
             return None
-        rows = [tuple(map(_int, row)) for row in self._all(sql)]
+        rows = [tuple(int(value or 0) for value in row) for row in self._all(sql)]
         if any(row[2] != row[3] for row in rows):
             return None
         which, cells, counts, _, keys, hashes, checks = list(zip(*rows, strict=True)) or [()] * 7
@@ -236,7 +239,7 @@ class SqlSnapshot:
         """In the order of the first index that tells records of different keys apart."""
         known = self._known[function]
         both = first_and_last(self._of, known, rows)
-        return None if both is None else self._packed([replace(known.packed, sql="h")], both, ()).column("h")
+        return None if both is None else self._packed_noted([replace(known.packed, sql="h")], both, ())[0]
 
     def placed(self, function: str) -> Iterator[pa.RecordBatch] | None:
         """Where the engine tells places, and every row has a hash."""
@@ -244,9 +247,8 @@ class SqlSnapshot:
         pages = None if known.unless else self._pages(places=True)
         if pages is None:
             return None
-        columns, of = [known.packed, self._hasher.place()], self._of
-        self._note(f"SELECT {', '.join(each.sql for each in columns)} {of.from_where(pages[0][0])}")
-        packed = (self._packed_arrays(columns, of.from_where(condition), values) for condition, values in pages)
+        columns = [known.packed, self._hasher.place()]
+        packed = (self._packed_noted(columns, self._of.from_where(each), values) for each, values in pages)
         return (pa.RecordBatch.from_arrays(arrays, names=["h", "p"]) for arrays in packed)
 
     def placed_records(self, places: pa.Array[Any]) -> Iterator[pa.RecordBatch]:
@@ -285,9 +287,9 @@ class SqlSnapshot:
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _packed(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> pa.RecordBatch:
+    def _packed_noted(self, columns: Sequence[Packed], rest: str, values: Sequence[Any]) -> list[pa.Array[Any]]:
         self._note(f"SELECT {', '.join(column.sql for column in columns)} {rest}")
-        return _named(self._packed_arrays(columns, rest, values))
+        return self._packed_arrays(columns, rest, values)
 
     def _packed_arrays(
         self, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
@@ -306,14 +308,16 @@ class SqlSnapshot:
         selected: list[tuple[Stored | None, Reading]] = [(known.stored, each) for _, known, each in of.key]
         selected.append((None, Reading(function.hash, "integer", VERSION)))
         self._note(f"SELECT {', '.join(each.sql for _, each in selected)} {of.from_where()}")
-        names = [*(f"k{at}" for at in range(len(of.key))), "h"]
         with self._borrowed() as connection:
             for raw in self._streamed(of.dialect.scan(connection, selected, of.from_where(), [])):
-                keys = [
-                    reading.delivered_array(each, column, of, {}) for each, column in zip(raw, of.key, strict=False)
-                ]
-                hashes = raw[-1] if isinstance(raw[-1], pa.Array) else pa.array(raw[-1], pa.int64())
-                yield pa.RecordBatch.from_arrays([*keys, hashes.cast(pa.int64())], names=names)
+                yield _named(self._delivered(raw))
+
+    def _delivered(self, raw: Sequence[Raw]) -> list[pa.Array[Any]]:
+        """Keys as they must be delivered, and hashes."""
+        *keys, last = raw
+        hashes: pa.Array[Any] = last if isinstance(last, pa.Array) else pa.array(last, pa.int64())
+        found = (reading.delivered_array(*each, self._of, {}) for each in zip(keys, self._of.key, strict=True))
+        return [*found, hashes.cast(pa.int64())]
 
     def _looked_up(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         key = self._of.projection.key
@@ -343,7 +347,7 @@ class SqlSnapshot:
         return ((between, (at, min(at + width - 1, span[1]))) for at in range(span[0], span[1] + 1, width))
 
     def _pages(self, *, places: bool = False) -> Sequence[tuple[str, Sequence[Any]]] | None:
-        with self._borrowed() as connection:
+        with self._borrowed() as connection, self._instant.working():
             return self._hasher.pages(connection, self._of, places=places)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
@@ -391,7 +395,3 @@ def _ranged(batch: pa.RecordBatch, first: int, last: int, rows_max: int) -> pa.R
     keys = batch.column("k0")
     found = batch.filter(pc.and_(pc.greater_equal(keys, first), pc.less_equal(keys, last)))
     return found.sort_by("k0") if found.num_rows <= rows_max else None
-
-
-def _int(value: Any) -> int:
-    return 0 if value is None else int(value)

@@ -19,6 +19,7 @@ from trueup.model.digest import digest_of
 from trueup.model.kinds import Column as Described
 from trueup.model.kinds import common_kind
 from trueup.ports import Description, Side
+from trueup.sides.sql.hashing import mysql
 from trueup.testing.pairs.drawing import Column, Pair
 from trueup.testing.pairs.engines.engine import Engine, Row, Table
 from trueup.testing.pairs.oracle import Answer, Told, answer
@@ -30,7 +31,7 @@ _NARROW: Final[tuple[tuple[Any, str, int], ...]] = (
     (keyhash, "ROWS_WANTED", 4), (keyhash, "ROWS_MAX", 6), (segments, "_ROWS_WANTED", 2), (hashed, "_SMALL_ROWS", 0),
     (sampled, "_RANGE_ROWS", 2), (hashed, "_SKETCH_RECORDS", 200), (stage, "CHUNK_ROWS", 16), (rows, "BATCH_ROWS", 16),
     (workspace, "BATCH_ROWS", 24),
-    (suspects, "_KEYS_AT_ONCE", 16),
+    (suspects, "_KEYS_AT_ONCE", 16), (mysql, "_PAGE_ROWS", 5),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trueup.errors import SchemaError
-from trueup.model.columns import hash_sum
+from trueup.model.digest_columns import hash_sum
 from trueup.model.kinds import DATE, DECIMAL, INSTANT, INTEGER, TEXT, TIMESTAMP, Kind, kind_named
 from trueup.model.times import parse_us
 from trueup.model.window import Span, Windows

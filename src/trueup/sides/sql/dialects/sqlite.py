@@ -216,10 +216,15 @@ class SQLite(Dialect):
         """Batches of rows, each column in the one type that its values have."""
         selected = ", ".join(reading.sql for _, reading in columns)
         driver: Any = connection.connection.driver_connection
-        with contextlib.closing(driver.cursor()) as cursor:
-            cursor.execute(f"SELECT {selected} {rest}", values)
-            while rows := cursor.fetchmany(_BATCH_ROWS):
-                yield [_raw(each) for each in zip(*rows, strict=True)]
+        # Its bytes, which Arrow decodes for all rows at once: a call of ours for each text costs more than reading it.
+        driver.text_factory = bytearray
+        try:
+            with contextlib.closing(driver.cursor()) as cursor:
+                cursor.execute(f"SELECT {selected} {rest}", values)
+                while rows := cursor.fetchmany(_BATCH_ROWS):
+                    yield [_raw(each) for each in zip(*rows, strict=True)]
+        finally:
+            driver.text_factory = _text
 
     def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
         """The usual spellings, each in the types that a program may have chosen."""
@@ -312,7 +317,7 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _text(raw: bytes) -> str:
+def _text(raw: bytes | bytearray) -> str:
     # Not every program writes UTF-8; what is none stays visible and distinct instead of ending the scan.
     return raw.decode("utf-8", "backslashreplace")
 
@@ -344,9 +349,11 @@ def _stored(row: Any, *, strict: bool, is_rowid: bool, keyed: bool) -> Stored:
 
 
 def _raw(values: Sequence[Any]) -> Raw:
-    """A column as Arrow where all its values have one type. (Arrow alone would take bytes for text.)"""
+    """A column as Arrow where all its values have one type, else as Python's values."""
     types = set(map(type, values)) - {type(None)}
-    if len(types) <= 1:
-        kind = next(iter(types), str)
-        return pa.array(values, {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}[kind])
-    return values
+    if types <= {bytearray}:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return pa.array(values, pa.binary()).cast(pa.string())
+    elif len(types) == 1:
+        return pa.array(values, {int: pa.int64(), float: pa.float64(), bytes: pa.binary()}[types.pop()])
+    return [_text(each) if type(each) is bytearray else each for each in values]

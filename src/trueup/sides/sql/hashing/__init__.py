@@ -321,6 +321,16 @@ def packed_key(of: Selection, hasher: Hasher) -> list[Packed] | None:
     return packed([(field, known) for field, known, _ in of.key], of, hasher)
 
 
+def packed_as_read(of: Selection) -> list[Packed] | None:
+    """The key's columns as a scan reads them, for `pack`; None where one comes in a shape that is not packed."""
+    found: list[Packed] = []
+    for _, known, reading in of.key:
+        if reading.shape not in ("integer", "text"):
+            return None
+        found.append(Packed(reading.sql, "integer" if reading.shape == "integer" else "text", known.stored.nullable))
+    return found
+
+
 def packed(columns: Sequence[Covered], of: Selection, hasher: Hasher) -> list[Packed] | None:
     """Columns as they are delivered, for `pack`; None where one has another form."""
     found = []

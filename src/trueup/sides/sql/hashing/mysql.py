@@ -17,7 +17,7 @@ from trueup.errors import IncompleteScan
 from trueup.model.digest import CANONICAL
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field
-from trueup.sides.sql.dialects import Reading
+from trueup.sides.sql.dialects import Reading, Stored
 from trueup.sides.sql.dialects.mysql import CHARS
 from trueup.sides.sql.hashing import (
     Covered,
@@ -39,6 +39,12 @@ from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
 
 _KEYS_AT_ONCE: Final = 2_000
+# Rows of a page; fewer where their keys may be longer than so many bytes, or than half a packet.
+_PAGE_ROWS: Final = 32_768
+_PAGE_ROWS_MIN: Final = 1_000
+_PAGE_BYTES: Final = 4 << 20
+# Beside a key, a line has a hash.
+_HASH_BYTES: Final = 21
 # Rows of one statement may not be longer than a packet; so long are those that are hashed without asking for it.
 _ROW_BYTES_MAX: Final = 256 << 10
 _PACKED_BYTES_MAX: Final = 1 << 30
@@ -183,6 +189,34 @@ class MySQL(Hasher):
             return [pa.array([], pa.int64() if column.shape == "integer" else pa.string()) for column in columns]
         return arrays_from_lines(line if isinstance(line, bytes) else line.encode(), readings)
 
+    def pages(
+        self, connection: sa.Connection, of: Selection, *, places: bool = False
+    ) -> list[tuple[str, list[Any]]] | None:
+        """Between keys of the primary key, by which rows are stored, some ten thousand of them apart."""
+        key = [of.inspected.column(name).stored for name in of.inspected.table.key]
+        asked = [known.stored.bytes_max for _, known, _ in of.key]
+        if places or not key or None in asked or not all(map(_ordered_alike, key)):
+            return None
+        row_bytes = _HASH_BYTES + sum(2 * (longest or 0) + 3 for longest in asked)
+        packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar() or 0)
+        rows = min(_PAGE_ROWS, min(_PAGE_BYTES, packet // 2) // row_bytes)
+        if rows < min(_PAGE_ROWS, _PAGE_ROWS_MIN):
+            return None
+        names = [of.dialect.quoted(each.name) for each in key]
+        listed, after = ", ".join(names), ("", list[Any]())
+        found: list[tuple[str, list[Any]]] = []
+        while True:
+            sql = f"SELECT {listed} {of.from_where(after[0])} ORDER BY {listed} LIMIT 1 OFFSET {rows - 1}"
+            row = connection.exec_driver_sql(sql, tuple(after[1])).first()
+            if row is None:
+                return [*found, after]
+            last = [
+                int(value) if column.kind.name == "integer" else value for value, column in zip(row, key, strict=True)
+            ]
+            until = _beyond(names, "<", last, or_equal=True)
+            found.append((" AND ".join(filter(None, (after[0], until[0]))), [*after[1], *until[1]]))
+            after = _beyond(names, ">", last)
+
     def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
         """By lists; what merely collates alike comes along."""
         kinds = ("integer", *TEXTUAL)
@@ -267,6 +301,20 @@ def _day(name: str, field: Field, known: Known) -> Text:
         if "(" in known.stored.declared:
             wall = f"IF(MICROSECOND({name}) = 0, LEFT({wall}, 19), TRIM(TRAILING '0' FROM {wall}))"
     return Text(f"CONCAT({wall}, 'Z')" if aware else wall, unless)
+
+
+def _ordered_alike(column: Stored) -> bool:
+    """Whether values, as the driver gives and binds them, compare as an index sorts them."""
+    return (column.kind.name in ("integer", "uuid") and column.base not in _PADDED) or column.base in CHARS
+
+
+def _beyond(names: Sequence[str], way: str, ends: Sequence[Any], *, or_equal: bool = False) -> tuple[str, list[Any]]:
+    """A condition on the columns of an index that are before or behind a row of it; rows of values use no index."""
+    name, *others = names
+    if not others:
+        return f"{name} {way}{'=' if or_equal else ''} %s", [ends[0]]
+    condition, values = _beyond(others, way, ends[1:], or_equal=or_equal)
+    return f"({name} {way}= %s AND ({name} {way} %s OR ({condition})))", [ends[0], ends[0], *values]
 
 
 def _csv(name: str, column: Packed) -> str:
