@@ -40,6 +40,7 @@ _HASHES_MB: Final = 32
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
+_KEPT: Final = "they arrive while the other side is read as a whole"
 _NO_RANGES: Final = "keys are no whole numbers that are surely unique"
 # How likely both sides agree where a gate comes first: one that fails is a scan for nothing, and one that passes saves
 # sending and matching the hashes of all records.
@@ -60,6 +61,8 @@ _SLOW_LINK: Final = 14_000_000
 # The same, where cells arrive as soon as blocks: a record that differs takes fewer bytes, and all of them a grouping in
 # three ways. Where segments leave only a share of the records to send, the link has to be slower by that share.
 _SKETCH_LINK: Final = 250_000
+# Bytes a second from which on key and hash of each record arrive while the other side's records are read and hashed.
+_KEPT_LINK: Final = 5_000_000
 # Of fewer, key and hash are hardly more than what a trial of the link takes.
 _MANY_ROWS: Final = 50_000
 Tell = Callable[[Suspects], Told]
@@ -166,6 +169,8 @@ class _Case:
             return None, f"records are read: {failed}"
         if asked is None and (why := self._records_because(failed)):
             return None, f"records are read: {why}"
+        if asked is None and self._as_read():
+            return self._by_keyhash(f"key and hash are read: {failed or _KEPT}")
         if asked is None and not self._ranged():
             known = str(self.expected) if self.expected.compared else _NO_RANGES
             return self._by_keyhash(f"key and hash are read: {failed or known}")
@@ -223,7 +228,7 @@ class _Case:
                 return suspects.add_staged(self.sides.left, self.sides.right, self.sides.function)
             return match_ranges(self.sides, suspects, self._pieces([(span, None)], span))
 
-        by_place = self._by_place(reason) if span is None and self.sides.unique else None
+        by_place = self._by_place(reason) if span is None and not self._kept and self.sides.unique else None
         return by_place or self._settled("keyhash", reason, tell), reason
 
     def _by_place(self, reason: str) -> Comparison | None:
@@ -363,6 +368,21 @@ class _Case:
         """Whether hashing all records takes as long as reading them, and no ranges of them can be left out."""
         dear = self._here == (True, True) and (self.sides.left.dear or self.sides.right.dear)
         return dear and self.rows > _SMALL_ROWS and not self._ranged()
+
+    @property
+    def _kept(self) -> bool:
+        """Whether a side is being read as a whole: whatever is asked of it waits for all of it."""
+        return any(isinstance(side, Kept) for side in (self.sides.left, self.sides.right))
+
+    def _as_read(self) -> bool:
+        """Whether a side that is being read is best matched with key and hash of all records of the other one.
+
+        They arrive meanwhile, unless the link is slow; then ranges that agree are left out.
+        """
+        if not self._kept:
+            return False
+        speed = pace(self.sides)
+        return speed is None or speed >= _KEPT_LINK
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

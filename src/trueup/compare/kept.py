@@ -96,8 +96,8 @@ class Kept:
         }
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
-        """Every record's key and hash."""
-        return self._batches(f"SELECT {self._keys}, h FROM kept")
+        """Every record's key and hash, once they are asked for one by one."""
+        yield from self._batches(f"SELECT {self._keys}, h FROM kept")
 
     def hashes_within(
         self, function: str, first: int, last: int, rows_max: int, among: Blocks | None = None
@@ -207,15 +207,22 @@ class Kept:
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         rows_max, bytes_max = min(CHUNK_ROWS, self._workspace.chunk_rows), min(CHUNK_BYTES, self._workspace.chunk_bytes)
-        with self._workspace.inserts(f"INSERT INTO kept {select}") as insert:
+        with (
+            self._workspace.inserts(f"INSERT INTO kept {select}") as insert,
+            ThreadPoolExecutor(1, thread_name_prefix="trueup-kept") as keeping,
+        ):
+            # Hashed while the next ones are read.
+            kept: Future[None] = keeping.submit(lambda: None)
             for batch in batches:
                 if self._stopped.is_set():
                     return
                 waiting.append(self._shape.record(batch))
                 rows, size = rows + batch.num_rows, size + batch.nbytes
                 if rows >= rows_max or size >= bytes_max:
-                    self._keep(waiting, insert)
+                    kept.result()
+                    kept = keeping.submit(self._keep, waiting, insert)
                     waiting, rows, size = [], 0, 0
+            kept.result()
             if rows:
                 self._keep(waiting, insert)
 

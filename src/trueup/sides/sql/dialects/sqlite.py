@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from trueup.sides.sql.scripting import Scribe
 
 _BATCH_ROWS = 20_000
+# So few are fetched at once that Python's collector of garbage does not walk through them again and again.
+_FETCHED_ROWS = 2_000
 _BUSY_SECONDS_MAX = 30.0
 _ROW_BYTES_MIN = 6
 # Between two looks at the clock, where a statement's time is limited.
@@ -221,8 +224,10 @@ class SQLite(Dialect):
         try:
             with contextlib.closing(driver.cursor()) as cursor:
                 cursor.execute(f"SELECT {selected} {rest}", values)
-                while rows := cursor.fetchmany(_BATCH_ROWS):
-                    yield [_raw(each) for each in zip(*rows, strict=True)]
+                fetches = iter(lambda: cursor.fetchmany(_FETCHED_ROWS), [])
+                parts = ([_raw(each) for each in zip(*rows, strict=True)] for rows in fetches)
+                while some := list(islice(parts, _BATCH_ROWS // _FETCHED_ROWS)):
+                    yield [_joined(each) for each in zip(*some, strict=True)]
         finally:
             driver.text_factory = _text
 
@@ -351,9 +356,20 @@ def _stored(row: Any, *, strict: bool, is_rowid: bool, keyed: bool) -> Stored:
 def _raw(values: Sequence[Any]) -> Raw:
     """A column as Arrow where all its values have one type, else as Python's values."""
     types = set(map(type, values)) - {type(None)}
-    if types <= {bytearray}:
+    if not types:
+        return pa.nulls(len(values))
+    if types == {bytearray}:
         with contextlib.suppress(pa.ArrowInvalid):
             return pa.array(values, pa.binary()).cast(pa.string())
     elif len(types) == 1:
         return pa.array(values, {int: pa.int64(), float: pa.float64(), bytes: pa.binary()}[types.pop()])
     return [_text(each) if type(each) is bytearray else each for each in values]
+
+
+def _joined(parts: Sequence[Raw]) -> Raw:
+    arrays = [part for part in parts if isinstance(part, pa.Array)]
+    types = {part.type for part in arrays} - {pa.null()}
+    if len(arrays) == len(parts) and len(types) <= 1:
+        wanted = types.pop() if types else pa.string()
+        return pa.concat_arrays([part.cast(wanted) for part in arrays])
+    return [each for part in parts for each in (part.to_pylist() if isinstance(part, pa.Array) else part)]
