@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sql_tables import Tables, key
+from trueup.compare import hashed
 from trueup.compare.choose import compare
 from trueup.compare.plan import plan
 from trueup.compare.result import Counts
@@ -100,3 +101,20 @@ def test_a_uuid_that_is_spelled_twice_is_a_duplicate(on_postgres: Tables, on_mar
 
     _, counts, kinds = _told(left, right, strategy)
     assert (counts, kinds) == (Counts(left=6, right=6, same=4, duplicate=1), {key(UUIDS[3]): "duplicate"})
+
+
+@pytest.mark.parametrize(("missing", "strategy"), [([], "gate"), ([20], "keyhash"), ([1, 20], "keyhash")])
+def test_a_few_records_at_the_ends_may_tell_that_a_sum_is_in_vain(
+    on_postgres: Tables, on_mariadb: Tables, monkeypatch: pytest.MonkeyPatch, missing: list[int], strategy: str
+) -> None:
+    """Given a record that is missing within the first ten of an index, I expect that no sum is asked for."""
+    monkeypatch.setattr(hashed, "_SMALL_ROWS", 10)
+    monkeypatch.setattr(hashed, "_END_ROWS", 10)
+    a = _filled(on_postgres, "uuid", UUIDS)
+    b = _filled(on_mariadb, "char(36)", [each for at, each in enumerate(UUIDS) if at not in missing])
+
+    planned = plan(a.describe(), b.describe(), key=["id"])
+    with compare(a, b, planned) as found:
+        assert found.strategy == strategy
+        assert {each.key: each.kind for each in found.differences()} == {key(UUIDS[at]): "missing" for at in missing}
+        assert ("ends of an index" in found.reason) == (1 in missing)

@@ -337,7 +337,7 @@ class _Case:
         They lie in one order only where both systems sort keys alike: where most of them are not the same, none tells.
         """
         likely = self.expected.agreement
-        if not self.sides.native or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
+        if self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
             return False
         left, right = at_once(self.sides, lambda side: side.ends(self.sides.function, _END_ROWS))
         if left is None or right is None:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from trueup.compare.stage import Shape
+from trueup.compare.stage import Shape, chunks
 from trueup.compare.watched import Traffic
-from trueup.compare.workspace import BATCH_ROWS, CHUNK_BYTES, CHUNK_ROWS, Spool, Workspace
+from trueup.compare.workspace import BATCH_ROWS, Spool, Workspace
 from trueup.model.columns import text_array
 from trueup.model.digest import CANONICAL, CANONICAL_DIGITS, CHECK_MODULUS, HashSum
 from trueup.model.record import Projection
@@ -204,27 +204,18 @@ class Kept:
         hashed = f"CAST('0x' || left(md5(concat({', '.join(parts)})), {CANONICAL_DIGITS}) AS BIGINT)"
         select = f"SELECT {self._keys}, {hashed} AS h, n FROM chunk"
         self._workspace.insert(f"CREATE TABLE kept AS {select} LIMIT 0", empty)
-        waiting: list[pa.RecordBatch] = []
-        rows = size = 0
-        rows_max, bytes_max = min(CHUNK_ROWS, self._workspace.chunk_rows), min(CHUNK_BYTES, self._workspace.chunk_bytes)
         with (
             self._workspace.inserts(f"INSERT INTO kept {select}") as insert,
             ThreadPoolExecutor(1, thread_name_prefix="trueup-kept") as keeping,
         ):
             # Hashed while the next ones are read.
             kept: Future[None] = keeping.submit(lambda: None)
-            for batch in batches:
+            for chunk in chunks(batches, self._shape, self._workspace):
+                kept.result()
                 if self._stopped.is_set():
                     return
-                waiting.append(self._shape.record(batch))
-                rows, size = rows + batch.num_rows, size + batch.nbytes
-                if rows >= rows_max or size >= bytes_max:
-                    kept.result()
-                    kept = keeping.submit(self._keep, waiting, insert)
-                    waiting, rows, size = [], 0, 0
+                kept = keeping.submit(self._keep, chunk, insert)
             kept.result()
-            if rows:
-                self._keep(waiting, insert)
 
     def _keep(self, batches: list[pa.RecordBatch], insert: Callable[[pa.Table], None]) -> None:
         starts = self._spool.append(batches)

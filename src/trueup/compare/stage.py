@@ -85,7 +85,7 @@ class Stage:
     def fill(self, batches: Iterable[pa.RecordBatch], going: Callable[[], None]) -> None:
         """Reads a scan to its end; asks after each chunk whether to go on."""
         with self._workspace.inserts(f'INSERT INTO "{self.name}" {self._select}') as insert:
-            for chunk in self._chunks(batches):
+            for chunk in chunks(batches, self.shape, self._workspace):
                 starts = self.spool.append(chunk)
                 hashed = pa.concat_tables([self._hashed(*each) for each in zip(chunk, starts, strict=True)])
                 insert(hashed)
@@ -94,7 +94,7 @@ class Stage:
     def keep_shown(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Keeps these records, which are in key order, to show them; the others did not come in it."""
         self.shown = Spool(self._workspace.path, f"{self.name}-shown")
-        for chunk in self._chunks(batches):
+        for chunk in chunks(batches, self.shape, self._workspace):
             self.shown.append(chunk)
 
     def shown_at(self, numbers: Array) -> pa.RecordBatch:
@@ -107,19 +107,6 @@ class Stage:
         counted = pc.cumulative_sum(numbers.is_valid().cast(pa.int64()), start=-1)
         return records.take(pc.if_else(numbers.is_valid(), counted, None))
 
-    def _chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        waiting: list[pa.RecordBatch] = []
-        rows = size = 0
-        rows_max, bytes_max = min(CHUNK_ROWS, self._workspace.chunk_rows), min(CHUNK_BYTES, self._workspace.chunk_bytes)
-        for batch in batches:
-            waiting.append(self.shape.record(batch))
-            rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= rows_max or size >= bytes_max:
-                yield _few(waiting)
-                waiting, rows, size = [], 0, 0
-        if rows:
-            yield _few(waiting)
-
     def _hashed(self, chunk: pa.RecordBatch, start: int) -> pa.Table:
         columns = {name: chunk.column(name) for name in self.shape.keys}
         columns["n"] = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), chunk.num_rows), start=start - 1)
@@ -129,6 +116,21 @@ class Stage:
             columns["gone"] = gone(chunk, self.shape, self._absent_when)
             self.gone += pc.sum(columns["gone"]).as_py() or 0
         return pa.table(columns)
+
+
+def chunks(batches: Iterable[pa.RecordBatch], shape: Shape, workspace: Workspace) -> Iterator[list[pa.RecordBatch]]:
+    """The records of a scan, so many at a time as a workspace has room for beside what it holds."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    rows_max, bytes_max = min(CHUNK_ROWS, workspace.chunk_rows), min(CHUNK_BYTES, workspace.chunk_bytes)
+    for batch in batches:
+        waiting.append(shape.record(batch))
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= rows_max or size >= bytes_max:
+            yield _few(waiting)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield _few(waiting)
 
 
 def _few(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
