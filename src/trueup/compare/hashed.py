@@ -37,6 +37,8 @@ _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 32
+# Those of a side that is kept come and go one after the other: nothing is grouped among them.
+_KEPT_MB: Final = 16
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
@@ -122,7 +124,7 @@ def _opened(
                 return f"records are read: {_BOTH_HERE}"
             if (needless := opened[at]) is not None:
                 needless.close()
-            opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _HASHES_MB))
+            opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _KEPT_MB))
         else:
             _close(opened)
             lacking = next((each.gaps for each in opened if each is not None and each.gaps), ())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
     from trueup.sides.sql.scripting import Scribe
 
-_BATCH_ROWS = 20_000
+_BATCH_ROWS = 8_000
 # So few are fetched at once that Python's collector of garbage does not walk through them again and again.
 _FETCHED_ROWS = 2_000
 _BUSY_SECONDS_MAX = 30.0
