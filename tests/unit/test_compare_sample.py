@@ -59,3 +59,11 @@ def test_nothing_found_is_nothing_expected(sample: Sample) -> None:
 
 def test_ranges_too_full_to_be_looked_into_count_as_they_are() -> None:
     assert Sample(24, 24, 0, 0, 0).segments(SEGMENT) == 1
+
+
+@pytest.mark.parametrize(("records", "full", "expected"), [
+    (24_576, 0, 10_000), (12_288, 0, 10_000), (246, 0, 201), (0, 0, 0), (246, 1, 10_000),
+])  # fmt: skip
+def test_a_condition_that_lets_few_pass_leaves_fewer_records(records: int, full: int, expected: int) -> None:
+    """Of 10,000 records and 24 ranges that would hold 512 on each side; twice what the sample lets expect."""
+    assert Sample(24, full, records, 0, 0, full).fewer(10_000) == expected

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from trueup.compare import keyhash, sketch
@@ -192,6 +192,9 @@ class _Case:
         if asked == "sketch":
             return self._by_sketch("asked for", span, _SKETCH_RECORDS) or self._by_segments(_UNDECODED, span)
         sample = sampled(self.sides, span, self.rows)
+        return replace(self, rows=sample.fewer(self.rows))._by_sample(sample, span)
+
+    def _by_sample(self, sample: Sample, span: Range) -> tuple[Comparison, str]:
         where = f"differences lie in {sample.ranges:.0%} of the ranges that were sampled"
         share = sample.segments(rows_in_one(self.sides, span, self.rows))
         of_ranges = sample.segments(keyhash.ROWS_WANTED)
@@ -383,8 +386,7 @@ class _Case:
         """
         if not self._kept:
             return False
-        speed = pace(self.sides)
-        return speed is None or speed >= _KEPT_LINK
+        return (pace(self.sides) or _KEPT_LINK) >= _KEPT_LINK
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

@@ -25,7 +25,7 @@ class Sample:
     """What was found in the ranges.
 
     asked: how many ranges. differ: those in which the sides differ. records: of both sides. among: those of them in
-    ranges that differ. odd: those without an equal.
+    ranges that differ. odd: those without an equal. full: ranges of which nothing is known but that they have too many.
     """
 
     asked: int
@@ -33,6 +33,7 @@ class Sample:
     records: int
     among: int
     odd: int
+    full: int = 0
 
     @property
     def ranges(self) -> float:
@@ -56,6 +57,12 @@ class Sample:
             return self.ranges
         run = width * full / (1 - full)
         return float(1 - (1 - self.ranges) ** max((rows + run) / (width + run), 1))
+
+    def fewer(self, rows: int) -> int:
+        """Of so many records of a table, how many a side's own condition may let pass; all where it lets pass most."""
+        passed = self.records / max(2 * self.asked * _RANGE_ROWS, 1)
+        # Twice, since what is spread unevenly may be more elsewhere.
+        return rows if self.full else min(rows, math.ceil(2 * passed * rows))
 
     def expected(self, rows: int) -> int:
         """How many of so many records of each side have none, at most. Differences may cluster elsewhere, though."""
@@ -81,6 +88,7 @@ def sampled(sides: Hashed, span: Range, rows: int) -> Sample:
         sum(a.num_rows + b.num_rows for a, b in known),
         sum(a.num_rows + b.num_rows for a, b in unequal),
         sum(len({*_lines(a)} ^ {*_lines(b)}) for a, b in unequal),
+        len(pairs) - len(known),
     )
 
 

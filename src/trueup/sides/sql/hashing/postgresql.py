@@ -244,7 +244,8 @@ class PostgreSQL(Hasher):
         """
         rows = f"SELECT {segment} AS s, {function.hash} AS h {of.from_where(condition)}"
         nothing = f"SELECT 0::int8, 0::int8 {of.from_where('false')}"
-        sums = f"s, count(*) AS n, count(*) - count(h) AS w, {function.summed.format('h')} AS h"
+        without = "count(*) - count(h)" if function.unless else "0"
+        sums = f"s, count(*) AS n, {without} AS w, {function.summed.format('h')} AS h"
         return f"SELECT {sums} FROM ({rows} UNION ALL {nothing}) AS q GROUP BY s"
 
     def cells(self, key: str, function: Function, sizes: Sequence[int], rest: str) -> str | None:
