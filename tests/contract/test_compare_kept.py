@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from sql_tables import Tables
 from trueup.compare import hashed, keyhash, sampled, segments
 from trueup.compare.choose import STRATEGIES, compare
+from trueup.compare.expected import Expected
 from trueup.compare.kept import Kept
 from trueup.compare.plan import plan
 from trueup.compare.watched import Traffic
@@ -88,6 +90,31 @@ def test_a_file_and_a_database(database: Tables, tmp_path: Path, keyed: bool, st
         assert used != "rows", reason
     _, _, *mirrored = told(right, left, strategy)
     assert tuple(mirrored) == told(right, left, "rows")[2:]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("link", "arriving"), [(0, True), (math.inf, False)])
+def test_hashes_arrive_while_a_side_is_read_unless_the_link_is_slow(
+    on_postgres: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: float, arriving: bool
+) -> None:
+    """Given a link that is fast enough, I expect no sample; given a slow one, I expect ranges, and the same answer."""
+    monkeypatch.setattr(hashed, "_KEPT_LINK", link)
+    left = file(tmp_path / "a.parquet", changed(RECORDS))
+    right = on_postgres.make(COLUMNS, ("id",), rows=RECORDS, constraint=", PRIMARY KEY (id)")
+    used, reason, *answer = told(left, right, None)
+    assert answer == list(told(left, right, "rows")[2:])
+    assert (used, "arrive while" in reason) == ("keyhash" if arriving else used, arriving)
+
+
+@pytest.mark.postgres
+def test_after_sums_that_differ_ranges_are_asked_for(on_postgres: Tables, tmp_path: Path) -> None:
+    """Given sides that have always agreed, I expect a gate first; then that only what differs is sent."""
+    left = file(tmp_path / "a.parquet", changed(RECORDS))
+    right = on_postgres.make(COLUMNS, ("id",), rows=RECORDS, constraint=", PRIMARY KEY (id)")
+    planned = plan(left.describe(), right.describe(), key=("id",))
+    with compare(left, right, planned, expected=Expected(agreed=9, compared=9)) as found:
+        assert "sampled" in found.reason
+        assert [found.counts, len(list(found.differences()))] == [told(left, right, "rows")[2], 4]
 
 
 def test_equal_sides_agree_by_sums(database: Tables, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from contract.test_compare_hashing import asked
 from sql_tables import Tables
 from trueup.model.columns import key_texts
-from trueup.model.kinds import INTEGER
+from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Projection
 from trueup.sides.sql import Sql
 from trueup.sides.sql.hashing import mysql
@@ -60,6 +60,39 @@ def test_each_row_lies_in_one_page(on_mariadb: Tables, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(mysql, "_PAGE_ROWS", 3)
     assert keys_and_hashes(side, projection) == (whole, len(values) // 3 + 1)
+
+
+def test_pages_keep_to_the_condition_of_a_side(on_mariadb: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a key beside the primary key, odd names, and a condition that warns of each row, I expect the rows that it
+    lets pass, and the statements that look for pages among those that are shown."""
+    table = on_mariadb.table('v int, `100% "a"` date, note varchar(9), `no%` int PRIMARY KEY')
+    on_mariadb.execute(
+        f"INSERT INTO `{table}` SELECT seq, '2024-01-01' + INTERVAL seq DAY, concat(seq, 'x'), seq FROM seq_1_to_40"
+    )
+    key = ['100% "a"']
+    side = on_mariadb.side(table, key=key, where="note > 20")
+    projection = asked(side, ("v", INTEGER), key=key)
+    whole, _ = keys_and_hashes(side, projection)
+    assert len(whole) == 20
+
+    monkeypatch.setattr(mysql, "_PAGE_ROWS", 3)
+    assert keys_and_hashes(side, projection) == (whole, 7)
+    with closing(side.snapshot(projection)) as snapshot:
+        assert len(list(snapshot.hashes(snapshot.functions[0]))) == 7
+        assert sum("OFFSET 2" in each for each in snapshot.statements) == 2
+
+
+def test_texts_that_change_on_their_way_part_no_rows(on_mariadb: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given two spellings of one letter, of which only one comes back, I expect one statement for all rows."""
+    table = on_mariadb.table("v int, a varchar(9) CHARACTER SET cp932 PRIMARY KEY")
+    values = ", ".join(
+        f"({at}, CONVERT(X'{letter}' USING cp932))" for at, letter in enumerate(["8790", "829F", "82A0"])
+    )
+    on_mariadb.execute(f"INSERT INTO `{table}` VALUES {values}")
+    side = on_mariadb.side(table, key="v")
+    monkeypatch.setattr(mysql, "_PAGE_ROWS", 1)
+    found, batches = keys_and_hashes(side, asked(side, ("a", TEXT), key=["v"]))
+    assert (len(found), batches) == (3, 1)
 
 
 @pytest.mark.parametrize(("declared", "pages"), [("varchar(9) PRIMARY KEY", 6), ("longtext, PRIMARY KEY (v)", 1)])

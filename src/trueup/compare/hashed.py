@@ -37,12 +37,11 @@ _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
 # Keys and hashes are small, and what does not fit goes to disk.
 _HASHES_MB: Final = 32
-# Those of a side that is kept come and go one after the other: nothing is grouped among them.
 _KEPT_MB: Final = 16
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
 _BOTH_HERE: Final = "both sides are in this process, where that is no slower than hashing alike"
-_KEPT: Final = "they arrive while the other side is read as a whole"
+_ARRIVING: Final = "they arrive while the other side is read as a whole"
 _NO_RANGES: Final = "keys are no whole numbers that are surely unique"
 # How likely both sides agree where a gate comes first: one that fails is a scan for nothing, and one that passes saves
 # sending and matching the hashes of all records.
@@ -102,6 +101,7 @@ def _opened(
 ) -> Hashed | str:
     """Both sides under a function that they share, or why there is none. A side that has none is read and kept."""
     opened: list[Snapshot | None] = [None, None]
+    speed = None
 
     def open_one(at: int) -> None:
         side, projection = asked[at]
@@ -124,6 +124,8 @@ def _opened(
                 return f"records are read: {_BOTH_HERE}"
             if (needless := opened[at]) is not None:
                 needless.close()
+            # Before anything else is done here, which would take from what is measured.
+            speed = None if other is None or strategy else other.pace()
             opened[at] = Kept(*asked[at], traffic[at], min(memory_mb // 2, _KEPT_MB))
         else:
             _close(opened)
@@ -133,7 +135,7 @@ def _opened(
         left, right = opened
         assert left is not None
         assert right is not None
-        return Hashed(left, right, function)
+        return Hashed(left, right, function, speed)
     except BaseException:
         _close(opened)
         raise
@@ -171,8 +173,8 @@ class _Case:
             return None, f"records are read: {failed}"
         if asked is None and (why := self._records_because(failed)):
             return None, f"records are read: {why}"
-        if asked is None and self._as_read():
-            return self._by_keyhash(f"key and hash are read: {failed or _KEPT}")
+        if asked is None and not failed and self._as_read():
+            return self._by_keyhash(f"key and hash are read: {_ARRIVING}")
         if asked is None and not self._ranged():
             known = str(self.expected) if self.expected.compared else _NO_RANGES
             return self._by_keyhash(f"key and hash are read: {failed or known}")
@@ -312,13 +314,11 @@ class _Case:
             told = tell(suspects)
             if suspects.records() > SUSPECTS_MAX:
                 workspace.allow(self.memory_mb)
-            counts, differing_fields, findings = suspects.settle(self.sides.left, self.sides.right, told)
+            counts, differing, findings = suspects.settle(self.sides.left, self.sides.right, told)
         except BaseException:
             workspace.close()
             raise
-        return Comparison(
-            counts, self.plan.notes, strategy, reason, differing_fields=differing_fields, findings=findings
-        )
+        return Comparison(counts, self.plan.notes, strategy, reason, differing_fields=differing, findings=findings)
 
     # ── facts ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -340,9 +340,11 @@ class _Case:
         """Whether a few records already tell that the sums of all will not be equal.
 
         They lie in one order only where both systems sort keys alike: where most of them are not the same, none tells.
+        Of keys of other types, a few that unlike systems sort in their own way may be at an end of one side only.
         """
         likely = self.expected.agreement
-        if self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
+        alike = self.sides.native or all(field.kind.name in ("integer", "uuid") for field in self.plan.left.key)
+        if not alike or self.rows <= _SMALL_ROWS or (likely or 0) >= _LIKELY_DEAR:
             return False
         left, right = at_once(self.sides, lambda side: side.ends(self.sides.function, _END_ROWS))
         if left is None or right is None:
@@ -384,9 +386,7 @@ class _Case:
 
         They arrive meanwhile, unless the link is slow; then ranges that agree are left out.
         """
-        if not self._kept:
-            return False
-        return (pace(self.sides) or _KEPT_LINK) >= _KEPT_LINK
+        return self._kept and (self.sides.pace or _KEPT_LINK) >= _KEPT_LINK
 
     def _ranged(self) -> bool:
         return self.sides.unique and len(self.plan.left.key) == 1 and self.plan.left.key[0].kind.name == "integer"

@@ -206,16 +206,16 @@ class Kept:
         self._workspace.insert(f"CREATE TABLE kept AS {select} LIMIT 0", empty)
         with (
             self._workspace.inserts(f"INSERT INTO kept {select}") as insert,
-            ThreadPoolExecutor(1, thread_name_prefix="trueup-kept") as keeping,
+            ThreadPoolExecutor(1, thread_name_prefix="trueup-keeping") as keeping,
         ):
             # Hashed while the next ones are read.
-            kept: Future[None] = keeping.submit(lambda: None)
+            before: Future[None] = keeping.submit(lambda: None)
             for chunk in chunks(batches, self._shape, self._workspace):
-                kept.result()
+                before.result()
                 if self._stopped.is_set():
                     return
-                kept = keeping.submit(self._keep, chunk, insert)
-            kept.result()
+                before = keeping.submit(self._keep, chunk, insert)
+            before.result()
 
     def _keep(self, batches: list[pa.RecordBatch], insert: Callable[[pa.Table], None]) -> None:
         starts = self._spool.append(batches)

@@ -45,11 +45,15 @@ Piece = tuple[Range, Blocks | None]
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """Both sides at one instant each, under a function that both have."""
+    """Both sides at one instant each, under a function that both have.
+
+    pace: bytes a second from the one of which the other is kept here, where that was measured.
+    """
 
     left: Snapshot
     right: Snapshot
     function: str
+    pace: float | None = None
 
     @property
     def native(self) -> bool:

@@ -337,7 +337,7 @@ class SqlSnapshot:
         if not self._limits.gentle:
             return iter([("", ())])
         if (pages := self._pages()) is not None:
-            return iter(pages)
+            return pages
         key, span = whole_number_key(self._of), self.span()
         if key is None or span is None:
             return iter([("", ())])
@@ -346,9 +346,12 @@ class SqlSnapshot:
         between = self._between(key)
         return ((between, (at, min(at + width - 1, span[1]))) for at in range(span[0], span[1] + 1, width))
 
-    def _pages(self, *, places: bool = False) -> Sequence[tuple[str, Sequence[Any]]] | None:
-        with self._borrowed() as connection, self._instant.working():
-            return self._hasher.pages(connection, self._of, places=places)
+    def _pages(self, *, places: bool = False) -> Iterator[tuple[str, Sequence[Any]]] | None:
+        with self._borrowed() as connection:
+            return self._hasher.pages(connection, self._of, self._first, places=places)
+
+    def _first(self, sql: str, values: Sequence[Any]) -> Any:
+        return next(iter(self._all(sql, tuple(values))), None)
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         return self._all(sql, values)[0]

@@ -19,6 +19,7 @@ from trueup.model.digest import digest_of
 from trueup.model.kinds import Column as Described
 from trueup.model.kinds import common_kind
 from trueup.ports import Description, Side
+from trueup.sides.sql.dialects import sqlite
 from trueup.sides.sql.hashing import mysql
 from trueup.testing.pairs.drawing import Column, Pair
 from trueup.testing.pairs.engines.engine import Engine, Row, Table
@@ -32,6 +33,7 @@ _NARROW: Final[tuple[tuple[Any, str, int], ...]] = (
     (sampled, "_RANGE_ROWS", 2), (hashed, "_SKETCH_RECORDS", 200), (stage, "CHUNK_ROWS", 16), (rows, "BATCH_ROWS", 16),
     (workspace, "BATCH_ROWS", 24),
     (suspects, "_KEYS_AT_ONCE", 16), (mysql, "_PAGE_ROWS", 5),
+    (sqlite, "_FETCHED_ROWS", 3), (sqlite, "_BATCH_ROWS", 9),
 )  # fmt: skip
 
 

@@ -220,7 +220,7 @@ class SQLite(Dialect):
         selected = ", ".join(reading.sql for _, reading in columns)
         driver: Any = connection.connection.driver_connection
         # Its bytes, which Arrow decodes for all rows at once: a call of ours for each text costs more than reading it.
-        driver.text_factory = bytearray
+        factory, driver.text_factory = driver.text_factory, bytearray
         try:
             with contextlib.closing(driver.cursor()) as cursor:
                 cursor.execute(f"SELECT {selected} {rest}", values)
@@ -229,7 +229,7 @@ class SQLite(Dialect):
                 while some := list(islice(parts, _BATCH_ROWS // _FETCHED_ROWS)):
                     yield [_joined(each) for each in zip(*some, strict=True)]
         finally:
-            driver.text_factory = _text
+            driver.text_factory = factory
 
     def candidates(self, column: Stored, text: str, kind: Kind, zone: ZoneInfo | None) -> Sequence[Any]:
         """The usual spellings, each in the types that a program may have chosen."""
@@ -362,7 +362,9 @@ def _raw(values: Sequence[Any]) -> Raw:
         with contextlib.suppress(pa.ArrowInvalid):
             return pa.array(values, pa.binary()).cast(pa.string())
     elif len(types) == 1:
-        return pa.array(values, {int: pa.int64(), float: pa.float64(), bytes: pa.binary()}[types.pop()])
+        return pa.array(
+            values, {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}[types.pop()]
+        )
     return [_text(each) if type(each) is bytearray else each for each in values]
 
 

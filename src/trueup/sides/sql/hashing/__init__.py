@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -87,6 +87,8 @@ class Packed:
     nullable: bool
 
 
+# Runs a statement with these values, on whatever connection is free; its first row.
+Ask: TypeAlias = Callable[[str, Sequence[Any]], Any]
 # A column and how it is asked for.
 Covered: TypeAlias = tuple[Field, Known]
 
@@ -147,11 +149,11 @@ class Hasher(ABC):
         raise NotImplementedError
 
     def pages(
-        self, connection: sa.Connection, of: Selection, *, places: bool = False
-    ) -> list[tuple[str, list[Any]]] | None:
-        """Conditions that part all rows by where they lie, a few ten thousand each; None where that can't be said.
+        self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False
+    ) -> Iterator[tuple[str, list[Any]]] | None:
+        """Conditions that part all rows by where they lie, some ten thousand each; None where that can't be said.
 
-        places: also None where a place may be that of several rows.
+        ask: runs a statement between two pages. places: also None where a place may be that of several rows.
         """
         return None
 

@@ -20,6 +20,7 @@ from trueup.model.record import Field
 from trueup.sides.sql.dialects import Reading, Stored
 from trueup.sides.sql.dialects.mysql import CHARS
 from trueup.sides.sql.hashing import (
+    Ask,
     Covered,
     Function,
     Hasher,
@@ -39,10 +40,15 @@ from trueup.sides.sql.read import Selection
 from trueup.sides.sql.spelling import TEXTUAL
 
 _KEYS_AT_ONCE: Final = 2_000
-# Rows of a page; fewer where their keys may be longer than so many bytes, or than half a packet.
+# Rows of a page; fewer where their keys may be longer than so many bytes, or than half a packet. Of pages of fewer yet,
+# the two statements for each would take longer than a scan.
 _PAGE_ROWS: Final = 32_768
-_PAGE_ROWS_MIN: Final = 1_000
-_PAGE_BYTES: Final = 4 << 20
+_PAGE_ROWS_MIN: Final = 8_000
+_PAGE_BYTES: Final = 8 << 20
+# Texts of these are the same on their way here and back.
+_CHARSETS: Final = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii")
+# What is cut by GROUP_CONCAT, and what is longer than a packet.
+_CUT: Final = (1260, 1301)
 # Beside a key, a line has a hash.
 _HASH_BYTES: Final = 21
 # Rows of one statement may not be longer than a packet; so long are those that are hashed without asking for it.
@@ -179,7 +185,7 @@ class MySQL(Hasher):
             cursor.execute(sql, tuple(values))
             (line,) = cursor.fetchone()
             cursor.execute("SHOW WARNINGS")
-            if cursor.fetchall():
+            if any(code in _CUT for _, code, _ in cursor.fetchall()):
                 raise IncompleteScan("rows are longer than max_allowed_packet.", hint="Raise it on the server.")
         readings = [
             Reading("", "integer", INTEGER) if column.shape == "integer" else Reading("", "text", TEXT)
@@ -190,32 +196,21 @@ class MySQL(Hasher):
         return arrays_from_lines(line if isinstance(line, bytes) else line.encode(), readings)
 
     def pages(
-        self, connection: sa.Connection, of: Selection, *, places: bool = False
-    ) -> list[tuple[str, list[Any]]] | None:
-        """Between keys of the primary key, by which rows are stored, some ten thousand of them apart."""
-        key = [of.inspected.column(name).stored for name in of.inspected.table.key]
+        self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False
+    ) -> Iterator[tuple[str, list[Any]]] | None:
+        """Between rows of the primary key, by which rows are stored, some ten thousand of them apart."""
+        key = [of.inspected.known[name].stored for name in of.inspected.table.key if name in of.inspected.known]
         asked = [known.stored.bytes_max for _, known, _ in of.key]
-        if places or not key or None in asked or not all(map(_ordered_alike, key)):
+        if places or not key or len(key) < len(of.inspected.table.key) or None in asked:
+            return None
+        if not all(map(_ordered_alike, key)):
             return None
         row_bytes = _HASH_BYTES + sum(2 * (longest or 0) + 3 for longest in asked)
         packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar() or 0)
         rows = min(_PAGE_ROWS, min(_PAGE_BYTES, packet // 2) // row_bytes)
         if rows < min(_PAGE_ROWS, _PAGE_ROWS_MIN):
             return None
-        names = [of.dialect.quoted(each.name) for each in key]
-        listed, after = ", ".join(names), ("", list[Any]())
-        found: list[tuple[str, list[Any]]] = []
-        while True:
-            sql = f"SELECT {listed} {of.from_where(after[0])} ORDER BY {listed} LIMIT 1 OFFSET {rows - 1}"
-            row = connection.exec_driver_sql(sql, tuple(after[1])).first()
-            if row is None:
-                return [*found, after]
-            last = [
-                int(value) if column.kind.name == "integer" else value for value, column in zip(row, key, strict=True)
-            ]
-            until = _beyond(names, "<", last, or_equal=True)
-            found.append((" AND ".join(filter(None, (after[0], until[0]))), [*after[1], *until[1]]))
-            after = _beyond(names, ">", last)
+        return _pages(of, key, rows, ask)
 
     def among(self, of: Selection, keys: pa.Table) -> Iterator[tuple[str, list[Any]]] | None:
         """By lists; what merely collates alike comes along."""
@@ -305,7 +300,25 @@ def _day(name: str, field: Field, known: Known) -> Text:
 
 def _ordered_alike(column: Stored) -> bool:
     """Whether values, as the driver gives and binds them, compare as an index sorts them."""
-    return (column.kind.name in ("integer", "uuid") and column.base not in _PADDED) or column.base in CHARS
+    if column.base in CHARS:
+        return column.collation.partition("_")[0] in _CHARSETS
+    return column.kind.name in ("integer", "uuid") and column.base not in _PADDED
+
+
+def _pages(of: Selection, key: Sequence[Stored], rows: int, ask: Ask) -> Iterator[tuple[str, list[Any]]]:
+    """Conditions that part all rows, so many each in the order of the key."""
+    names = [of.dialect.quoted(each.name) for each in key]
+    listed, after, values = ", ".join(names), "", list[Any]()
+    while True:
+        sql = f"SELECT {listed} {of.from_where(after)} ORDER BY {listed} LIMIT 1 OFFSET {rows - 1}"
+        row = ask(sql, values)
+        if row is None:
+            yield after, values
+            return
+        last = [int(value) if column.kind.name == "integer" else value for value, column in zip(row, key, strict=True)]
+        until, ends = _beyond(names, "<", last, or_equal=True)
+        yield " AND ".join(filter(None, (after, until))), [*values, *ends]
+        after, values = _beyond(names, ">", last)
 
 
 def _beyond(names: Sequence[str], way: str, ends: Sequence[Any], *, or_equal: bool = False) -> tuple[str, list[Any]]:

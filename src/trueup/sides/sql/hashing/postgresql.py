@@ -18,6 +18,7 @@ from trueup.model.kinds import Kind
 from trueup.model.record import Field
 from trueup.sides.sql.find import possible
 from trueup.sides.sql.hashing import (
+    Ask,
     Covered,
     Function,
     Hasher,
@@ -177,7 +178,7 @@ class PostgreSQL(Hasher):
             parts = [part for column in columns for part in _parts(f"({column.sql})", column)]
             source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
         else:
-            parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
+            parts = _all_parts(connection, columns)
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
             # Without the offset the planner would compute a hash once for each time it is named.
             source = f"FROM (SELECT {inner} {rest}{order} OFFSET 0) AS q"
@@ -193,7 +194,7 @@ class PostgreSQL(Hasher):
     ) -> Iterator[list[pa.Array[Any]]]:
         """Packed by their numbers. In order, so that the server holds no more than one pack, nor is one held here."""
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
-        parts = [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column)]
+        parts = _all_parts(connection, columns)
         numbered = f"SELECT {inner}, (row_number() OVER () - 1) / {_PACK_ROWS} AS pack {rest} ORDER BY pack"
         sql = f"SELECT {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
         driver: Any = connection.connection.driver_connection
@@ -202,8 +203,8 @@ class PostgreSQL(Hasher):
                 yield _arrays(columns, row)
 
     def pages(
-        self, connection: sa.Connection, of: Selection, *, places: bool = False
-    ) -> list[tuple[str, list[Any]]] | None:
+        self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False
+    ) -> Iterator[tuple[str, list[Any]]] | None:
         """By place in the file, which a plain table of version 14 is scanned by; children lie in files of their own."""
         if not _recent(connection):
             return None
@@ -212,7 +213,7 @@ class PostgreSQL(Hasher):
             "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int FROM pg_class c JOIN pg_am a "
             f"ON a.oid = c.relam WHERE c.oid = {_regclass(of)} AND c.relkind IN ('r', 'm') AND a.amname = 'heap'{alone}"
         ).scalar()
-        return None if found is None else list(_pages(int(found)))
+        return None if found is None else _pages(int(found))
 
     def place(self) -> Packed:
         """Page and row: the same as long as a transaction is open that sees the row."""
@@ -307,17 +308,22 @@ def _timestamp(name: str, field: Field, known: Known) -> Text | None:
     return Text(f"replace({wall}::text, ' ', 'T'){zone}", _FAR.format(name))
 
 
-def _parts(name: str, column: Packed) -> list[str]:
-    """What is sent of a column; string_agg passes over null."""
+def _parts(name: str, column: Packed, octets: str = "") -> list[str]:
+    """What is sent of a column; string_agg passes over null. octets: format of a text's length."""
     if column.shape == "integer":
         known = f"coalesce({name}, 0)" if column.nullable else name
         mark = f"string_agg(CASE WHEN {name} IS NULL THEN '\\x00' ELSE '\\x01' END::bytea, '')"
         return [f"string_agg(int8send({known}::int8), '')", *([mark] if column.nullable else [])]
     if column.shape == "place":
         return [f"string_agg(tidsend({name}), '')"]
-    # Only text of UTF-8 servers is packed, so that its bytes are those that are sent.
-    length = f"string_agg(int4send(coalesce(octet_length({name}), -1)), '')"
+    length = f"string_agg(int4send(coalesce({octets.format(name)}, -1)), '')"
     return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
+
+
+def _all_parts(connection: sa.Connection, columns: Sequence[Packed]) -> list[str]:
+    utf8 = _told(connection).parameter_status("server_encoding") == "UTF8"
+    octets = "octet_length({})" if utf8 else "octet_length(convert_to({}, 'UTF8'))"
+    return [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column, octets)]
 
 
 def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]]:
