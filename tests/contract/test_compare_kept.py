@@ -178,6 +178,16 @@ def test_hashes_are_those_of_the_reference() -> None:
     }  # fmt: skip
 
 
+def test_what_needs_more_memory_than_keeping_gets_it() -> None:
+    """Given memory for keeping alone, I expect records to be found by texts, for which a join needs 16 MB."""
+    side = Memory([{"id": each} for each in ("5", "45", "1244921165")], key="id", columns={"id": INTEGER})
+    snapshot = Kept(side, plan(side.describe(), side.describe(), key=("id",)).left, Traffic(), 12)
+    keys = pa.table({"k0": pa.array(["-1454547115", "-2147483648", "1244921165", "45", "5"])})
+    found = [key for batch in snapshot.records(keys) for key in batch["k0"].to_pylist()]
+    snapshot.close()
+    assert found == ["5", "45", "1244921165"]
+
+
 def test_an_error_of_the_side_is_raised_by_what_is_asked_first(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,name\n1,a\n2,b,too many\n")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute
@@ -18,6 +18,7 @@ import pyarrow.compute
 from trueup.compare.stage import Shape, chunks
 from trueup.compare.watched import Traffic
 from trueup.compare.workspace import BATCH_ROWS, Spool, Workspace
+from trueup.errors import TrueupError
 from trueup.model.columns import text_array
 from trueup.model.digest import CANONICAL, CANONICAL_DIGITS, CHECK_MODULUS, HashSum
 from trueup.model.record import Projection
@@ -26,6 +27,9 @@ from trueup.ports import Blocks, Segments, Side, StoppableScan
 pc: Any = pyarrow.compute
 # So many keys are counted at once for each MB of memory.
 _KEYS_A_MB: Final = 8_000
+# So many times the memory for keeping is allowed to what does not get by with it.
+_MORE: Final = 4
+T = TypeVar("T")
 
 
 class Kept:
@@ -182,12 +186,26 @@ class Kept:
             self._workspace.close()
 
     def _number(self, sql: str) -> int:
-        self._reading.result()
-        return self._workspace.number(sql)
+        return self._answered(lambda: self._workspace.number(sql))
 
     def _batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        def begun() -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
+            batches = self._workspace.batches(sql, BATCH_ROWS)
+            return next(batches, None), batches
+
+        first, others = self._answered(begun)
+        if first is not None:
+            yield first
+            yield from others
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """Asks once more, with more memory, where a join or groups need more than rows that come and go."""
         self._reading.result()
-        return self._workspace.batches(sql, BATCH_ROWS)
+        try:
+            return ask()
+        except TrueupError:
+            self._workspace.allow(_MORE * self._memory_mb)
+            return ask()
 
     def _whole(self, sql: str, names: Sequence[str]) -> pa.RecordBatch:
         """All of an answer of whole numbers."""
