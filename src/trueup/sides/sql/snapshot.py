@@ -145,7 +145,7 @@ class SqlSnapshot:
         return found
 
     def hashes(self, function: str) -> Iterator[pa.RecordBatch]:
-        """Packed by the server where it can say where rows lie, else as a scan."""
+        """Packed by the server where conditions part its rows, else as a scan."""
         delivered = packed_key(self._of, self._hasher)
         columns = delivered or packed_as_read(self._of)
         pages = None if columns is None else self._pages()
