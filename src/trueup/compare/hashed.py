@@ -214,7 +214,7 @@ class _Case:
             return None
         if not (self.sides.left.sketches and self.sides.right.sketches):
             return None
-        speed = pace(self.sides)
+        speed = self.sides.pace or pace(self.sides)
         if speed is None or speed >= (_SLOW_LINK if sent == 1 else _SKETCH_LINK * sent):
             return None
         reason = (

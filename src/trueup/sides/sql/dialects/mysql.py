@@ -200,7 +200,7 @@ class MySQL(Dialect):
     ) -> Iterator[Sequence[Raw]]:
         """One line a row where the engine bounds its size, else one value at a time."""
         readings = [reading for _, reading in columns]
-        packed = sum(_bytes_max(column, reading) for column, reading in columns) <= _LINE_BYTES_MAX
+        packed = sum(line_bytes_max(column) for column, _ in columns) <= _LINE_BYTES_MAX
         selected = f"CONCAT_WS(',', {', '.join(map(_packed, readings))})" if packed else ", ".join(
             reading.sql for reading in readings
         )  # fmt: skip
@@ -328,7 +328,8 @@ def _stored(row: Any, is_json: frozenset[str]) -> Stored:
     )  # fmt: skip
 
 
-def _bytes_max(column: Stored | None, reading: Reading) -> int:
+def line_bytes_max(column: Stored | None) -> int:
+    """How long a value may be in a line, at most; None for a whole number that is computed."""
     if column is None:
         return 21
     return _LINE_BYTES_MAX + 1 if column.bytes_max is None else 2 * column.bytes_max + 3  # every quote doubled

@@ -18,7 +18,7 @@ from trueup.model.digest import CANONICAL
 from trueup.model.kinds import INTEGER, TEXT
 from trueup.model.record import Field
 from trueup.sides.sql.dialects import Reading, Stored
-from trueup.sides.sql.dialects.mysql import CHARS
+from trueup.sides.sql.dialects.mysql import CHARS, line_bytes_max
 from trueup.sides.sql.hashing import (
     Ask,
     Covered,
@@ -49,8 +49,6 @@ _PAGE_BYTES: Final = 8 << 20
 _CHARSETS: Final = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii")
 # What is cut by GROUP_CONCAT, and what is longer than a packet.
 _CUT: Final = (1260, 1301)
-# Beside a key, a line has a hash.
-_HASH_BYTES: Final = 21
 # Rows of one statement may not be longer than a packet; so long are those that are hashed without asking for it.
 _ROW_BYTES_MAX: Final = 256 << 10
 _PACKED_BYTES_MAX: Final = 1 << 30
@@ -200,12 +198,12 @@ class MySQL(Hasher):
     ) -> Iterator[tuple[str, list[Any]]] | None:
         """Between rows of the primary key, by which rows are stored, some ten thousand of them apart."""
         key = [of.inspected.known[name].stored for name in of.inspected.table.key if name in of.inspected.known]
-        asked = [known.stored.bytes_max for _, known, _ in of.key]
-        if places or not key or len(key) < len(of.inspected.table.key) or None in asked:
+        if places or not key or len(key) < len(of.inspected.table.key):
             return None
         if not all(map(_ordered_alike, key)):
             return None
-        row_bytes = _HASH_BYTES + sum(2 * (longest or 0) + 3 for longest in asked)
+        # A line has a key and a hash.
+        row_bytes = sum(line_bytes_max(column) for column in (*(known.stored for _, known, _ in of.key), None))
         packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar() or 0)
         rows = min(_PAGE_ROWS, min(_PAGE_BYTES, packet // 2) // row_bytes)
         if rows < min(_PAGE_ROWS, _PAGE_ROWS_MIN):

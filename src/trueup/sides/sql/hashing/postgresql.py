@@ -175,10 +175,10 @@ class PostgreSQL(Hasher):
         """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
         if all(column.shape != "text" and not column.nullable for column in columns):
             # Each is named once, and computed where it is packed.
-            parts = [part for column in columns for part in _parts(f"({column.sql})", column)]
+            parts = _parts(connection, columns, [f"({column.sql})" for column in columns])
             source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
         else:
-            parts = _all_parts(connection, columns)
+            parts = _parts(connection, columns)
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
             # Without the offset the planner would compute a hash once for each time it is named.
             source = f"FROM (SELECT {inner} {rest}{order} OFFSET 0) AS q"
@@ -194,7 +194,7 @@ class PostgreSQL(Hasher):
     ) -> Iterator[list[pa.Array[Any]]]:
         """Packed by their numbers. In order, so that the server holds no more than one pack, nor is one held here."""
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
-        parts = _all_parts(connection, columns)
+        parts = _parts(connection, columns)
         numbered = f"SELECT {inner}, (row_number() OVER () - 1) / {_PACK_ROWS} AS pack {rest} ORDER BY pack"
         sql = f"SELECT {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
         driver: Any = connection.connection.driver_connection
@@ -308,7 +308,15 @@ def _timestamp(name: str, field: Field, known: Known) -> Text | None:
     return Text(f"replace({wall}::text, ' ', 'T'){zone}", _FAR.format(name))
 
 
-def _parts(name: str, column: Packed, octets: str = "") -> list[str]:
+def _parts(connection: sa.Connection, columns: Sequence[Packed], names: Sequence[str] = ()) -> list[str]:
+    """What is sent of all columns. names: in SQL, by which they are known; c0… for none."""
+    utf8 = _told(connection).parameter_status("server_encoding") == "UTF8"
+    octets = "octet_length({})" if utf8 else "octet_length(convert_to({}, 'UTF8'))"
+    known = names or [f"c{at}" for at in range(len(columns))]
+    return [part for name, column in zip(known, columns, strict=True) for part in _sent(name, column, octets)]
+
+
+def _sent(name: str, column: Packed, octets: str) -> list[str]:
     """What is sent of a column; string_agg passes over null. octets: format of a text's length."""
     if column.shape == "integer":
         known = f"coalesce({name}, 0)" if column.nullable else name
@@ -318,12 +326,6 @@ def _parts(name: str, column: Packed, octets: str = "") -> list[str]:
         return [f"string_agg(tidsend({name}), '')"]
     length = f"string_agg(int4send(coalesce({octets.format(name)}, -1)), '')"
     return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
-
-
-def _all_parts(connection: sa.Connection, columns: Sequence[Packed]) -> list[str]:
-    utf8 = _told(connection).parameter_status("server_encoding") == "UTF8"
-    octets = "octet_length({})" if utf8 else "octet_length(convert_to({}, 'UTF8'))"
-    return [part for at, column in enumerate(columns) for part in _parts(f"c{at}", column, octets)]
 
 
 def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]]:
