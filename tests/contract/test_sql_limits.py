@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from sql_tables import Tables, projection
 from trueup.compare import hashed, keyhash, segments
@@ -17,8 +18,10 @@ from trueup.compare.plan import Plan, plan
 from trueup.errors import IncompleteScan, SideError, Unreachable
 from trueup.sides.sql import Sql
 from trueup.sides.sql import snapshot as snapshots
+from trueup.sides.sql.dialects.postgresql import PostgreSQL
 from trueup.sides.sql.hashing import mysql, postgresql
 from trueup.sides.sql.instant import Instant
+from trueup.sides.sql.limits import Limits
 from trueup.sides.sql.scan import Running
 
 ROWS = 2_000
@@ -146,6 +149,25 @@ def test_no_more_connections_than_allowed(
     sides = [from_ for from_, _ in used]
     assert {from_: sides.count(from_) for from_ in set(sides)} == dict.fromkeys(set(sides), connections)
     assert len(set(sides)) == 2
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("told", "optimised"), [("500000", "120000"), ("-1", "-1")])
+def test_what_postgresql_compiles_it_optimises(on_postgres: Tables, told: str, optimised: str) -> None:
+    """Given when to compile, I expect all connections to optimise from there on, until they are given back.
+
+    Where nothing is to be optimised, nothing is.
+    """
+    settings = f"-c jit_above_cost=120000 -c jit_optimize_above_cost={told}"
+    url = sa.make_url(on_postgres.url).update_query_dict({"options": settings})
+    engine = PostgreSQL().engine(url)
+    ask = "SELECT current_setting('jit_optimize_above_cost')"
+    with closing(Instant(engine.connect, postgresql.PostgreSQL(), Limits(connections=2))) as instant:
+        with instant.connection() as first, instant.connection() as second:
+            assert {each.exec_driver_sql(ask).scalar() for each in (first, second)} == {optimised}
+    with engine.connect() as later:
+        assert later.exec_driver_sql(ask).scalar() == told
+    engine.dispose()
 
 
 @pytest.mark.parametrize("strategy", ["gate", "segments", "keyhash", "sketch"])

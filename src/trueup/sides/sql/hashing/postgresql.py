@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
-from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 
@@ -12,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute
 import sqlalchemy as sa
 
-from trueup.errors import IncompleteScan
 from trueup.model.digest import CANONICAL
 from trueup.model.kinds import Kind
 from trueup.model.record import Field
@@ -31,6 +28,7 @@ from trueup.sides.sql.hashing import (
     hashed_columns,
     named,
 )
+from trueup.sides.sql.hashing import postgresql_packed as packed
 from trueup.sides.sql.hashing.chained import COLUMNS_MAX, TEXTS, chained, sample
 from trueup.sides.sql.hashing.plain import DIGITS, plain_name, plain_parts
 from trueup.sides.sql.inspect import Known
@@ -41,16 +39,18 @@ pc: Any = pyarrow.compute
 _SINCE: Final = 140_000  # the first version with hashes that SQL can call, XOR of groups, and scans by page
 _UNPROVEN_SINCE: Final = 180_000  # from here on, NOT NULL may be declared of a column that still holds nulls
 _REPEATABLE: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# What takes so long that the server compiles it is worth optimising too: a row's hash is a long expression, and its
+# planner divides what a row costs by the processes that share them, each of which compiles for itself.
+_OPTIMISED: Final = (
+    "SELECT set_config(name, current_setting('jit_above_cost'), true) FROM pg_settings "
+    "WHERE name = 'jit_optimize_above_cost' AND setting <> '-1'"
+)
 _PAGES_AT_ONCE: Final = 256
 _PAGE: Final = "ctid >= %s::tid AND ctid < %s::tid"
 _LAST_PAGE: Final = 2**32 - 1
 _KEYS_AT_ONCE: Final = 20_000
 _PLACES_AT_ONCE: Final = 4_096
-# Of a row: the page, and the number in it.
-_PLACE: Final = pa.binary(6)
 _PACK_ROWS: Final = 32_768
-# Of each row in what comes first of a packed column: its number, the length of its text, or its place.
-_ROW_BYTES: Final = {"integer": 8, "text": 4, "place": 6}
 # Types of keys that can be found by an array of delivered values, and the array's type.
 _FOUND_BY: Final = {
     **dict.fromkeys(("int2", "int4", "int8"), "int8"), "uuid": "uuid", "text": "text", "varchar": "text",
@@ -78,7 +78,9 @@ class PostgreSQL(Hasher):
         driver: Any = connection.connection.driver_connection
         # Both at once: on a slow link each statement waits for the one before.
         with driver.cursor() as cursor:
-            cursor.execute(f"{_REPEATABLE}; SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_export_snapshot() END")
+            exported = "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_export_snapshot() END"
+            cursor.execute(f"{_REPEATABLE}; {_OPTIMISED}; {exported}")
+            cursor.nextset()
             cursor.nextset()
             return str(cursor.fetchone()[0])
 
@@ -86,7 +88,7 @@ class PostgreSQL(Hasher):
         """Imports it."""
         driver: Any = connection.connection.driver_connection
         with driver.cursor() as cursor:
-            cursor.execute(f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{instant}'")
+            cursor.execute(f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{instant}'; {_OPTIMISED}")
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own if the server is new enough, then those that other engines have too."""
@@ -130,7 +132,7 @@ class PostgreSQL(Hasher):
 
     def digest(self, connection: sa.Connection, of: Selection, columns: Sequence[Covered]) -> Text | None:
         """MD5 of texts, which are hashed as the server stores them."""
-        if _told(connection).parameter_status("server_encoding") != "UTF8":
+        if not _utf8(connection):
             return None
         made = framed([self.text(of, *each) for each in columns], "octet_length({0})::text || ':' || {0}")
         return None if made is None else Text(f"md5({' || '.join(made[0])})", made[1])
@@ -175,10 +177,10 @@ class PostgreSQL(Hasher):
         """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
         if all(column.shape != "text" and not column.nullable for column in columns):
             # Each is named once, and computed where it is packed.
-            parts = _parts(connection, columns, [f"({column.sql})" for column in columns])
+            parts = packed.parts(columns, [f"({column.sql})" for column in columns], utf8=_utf8(connection))
             source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
         else:
-            parts = _parts(connection, columns)
+            parts = packed.parts(columns, utf8=_utf8(connection))
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
             # Without the offset the planner would compute a hash once for each time it is named.
             source = f"FROM (SELECT {inner} {rest}{order} OFFSET 0) AS q"
@@ -187,20 +189,20 @@ class PostgreSQL(Hasher):
         with driver.cursor(binary=True) as cursor:
             # psycopg formats with % only where there is something to put in.
             row = cursor.execute(*((sql, values) if values else (sql.replace("%%", "%"),))).fetchone()
-        return _arrays(columns, row)
+        return packed.arrays(columns, row)
 
     def packs(
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any]
     ) -> Iterator[list[pa.Array[Any]]]:
         """Packed by their numbers. In order, so that the server holds no more than one pack, nor is one held here."""
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
-        parts = _parts(connection, columns)
+        parts = packed.parts(columns, utf8=_utf8(connection))
         numbered = f"SELECT {inner}, (row_number() OVER () - 1) / {_PACK_ROWS} AS pack {rest} ORDER BY pack"
         sql = f"SELECT {', '.join(parts)} FROM ({numbered}) AS q GROUP BY pack"
         driver: Any = connection.connection.driver_connection
         with driver.cursor(binary=True) as cursor:
             for row in cursor.stream(*((sql, values) if values else (sql.replace("%%", "%"),))):
-                yield _arrays(columns, row)
+                yield packed.arrays(columns, row)
 
     def pages(
         self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False
@@ -264,6 +266,10 @@ def _recent(connection: sa.Connection) -> bool:
     return bool(_told(connection).server_version >= _SINCE)
 
 
+def _utf8(connection: sa.Connection) -> bool:
+    return bool(_told(connection).parameter_status("server_encoding") == "UTF8")
+
+
 def _told(connection: sa.Connection) -> Any:
     """What the server said of itself when it was connected to; it need not be asked again."""
     driver: Any = connection.connection.driver_connection
@@ -306,64 +312,6 @@ def _timestamp(name: str, field: Field, known: Known) -> Text | None:
     wall = f"({name} AT TIME ZONE 'UTC')" if stored.aware else f"{name}::timestamp"
     zone = " || 'Z'" if aware else ""
     return Text(f"replace({wall}::text, ' ', 'T'){zone}", _FAR.format(name))
-
-
-def _parts(connection: sa.Connection, columns: Sequence[Packed], names: Sequence[str] = ()) -> list[str]:
-    """What is sent of all columns. names: in SQL, by which they are known; c0… for none."""
-    utf8 = _told(connection).parameter_status("server_encoding") == "UTF8"
-    octets = "octet_length({})" if utf8 else "octet_length(convert_to({}, 'UTF8'))"
-    known = names or [f"c{at}" for at in range(len(columns))]
-    return [part for name, column in zip(known, columns, strict=True) for part in _sent(name, column, octets)]
-
-
-def _sent(name: str, column: Packed, octets: str) -> list[str]:
-    """What is sent of a column; string_agg passes over null. octets: format of a text's length."""
-    if column.shape == "integer":
-        known = f"coalesce({name}, 0)" if column.nullable else name
-        mark = f"string_agg(CASE WHEN {name} IS NULL THEN '\\x00' ELSE '\\x01' END::bytea, '')"
-        return [f"string_agg(int8send({known}::int8), '')", *([mark] if column.nullable else [])]
-    if column.shape == "place":
-        return [f"string_agg(tidsend({name}), '')"]
-    length = f"string_agg(int4send(coalesce({octets.format(name)}, -1)), '')"
-    return [length, f"convert_to(string_agg({name}, ''), 'UTF8')"]
-
-
-def _arrays(columns: Sequence[Packed], row: Sequence[Any]) -> list[pa.Array[Any]]:
-    """The columns of a packed row. How many rows are in it is told by how long it is."""
-    rows, found = len(row[0] or b"") // _ROW_BYTES[columns[0].shape], iter(row)
-    return [_unpacked(column, rows, found) for column in columns]
-
-
-def _unpacked(column: Packed, rows: int, found: Iterator[Any]) -> pa.Array[Any]:
-    if column.shape == "integer":
-        values = _numbers("q", next(found) or b"")
-        if len(values) != rows:
-            raise IncompleteScan("a column holds null, and is declared to hold none.", hint="Declare it as it is.")
-        answer: pa.Array[Any] = pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(values)])
-        if column.nullable:
-            marks = pa.Array.from_buffers(pa.uint8(), rows, [None, pa.py_buffer(next(found) or b"")])
-            answer = pc.if_else(pc.equal(marks, 1), answer, pa.scalar(None, pa.int64()))
-        return answer
-    if column.shape == "place":
-        places: pa.Array[Any] = pa.Array.from_buffers(_PLACE, rows, [None, pa.py_buffer(next(found) or b"")])
-        return places
-    # With a zero before them, so that their sums are offsets.
-    lengths = pa.Array.from_buffers(
-        pa.int32(), rows + 1, [None, pa.py_buffer(_numbers("i", bytes(4) + (next(found) or b"")))]
-    )
-    text = next(found) or b""
-    offsets = pc.cumulative_sum(pc.max_element_wise(lengths, 0) if column.nullable else lengths).cast(pa.int32())
-    answer = pa.Array.from_buffers(pa.string(), rows, [None, offsets.buffers()[1], pa.py_buffer(text)])
-    if column.nullable:
-        answer = pc.if_else(pc.greater_equal(lengths[1:], 0), answer, pa.scalar(None, pa.string()))
-    return answer
-
-
-def _numbers(code: str, big_endian: bytes) -> array[int]:
-    values = array(code, big_endian)
-    if sys.byteorder == "little":
-        values.byteswap()
-    return values
 
 
 def _pages(count: int) -> Iterator[tuple[str, list[Any]]]:
