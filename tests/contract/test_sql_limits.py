@@ -162,9 +162,9 @@ def test_what_postgresql_compiles_it_optimises(on_postgres: Tables, told: str, o
     url = sa.make_url(on_postgres.url).update_query_dict({"options": settings})
     engine = PostgreSQL().engine(url)
     ask = "SELECT current_setting('jit_optimize_above_cost')"
-    with closing(Instant(engine.connect, postgresql.PostgreSQL(), Limits(connections=2))) as instant:
-        with instant.connection() as first, instant.connection() as second:
-            assert {each.exec_driver_sql(ask).scalar() for each in (first, second)} == {optimised}
+    instant = Instant(engine.connect, postgresql.PostgreSQL(), Limits(connections=2))
+    with closing(instant), instant.connection() as first, instant.connection() as second:
+        assert {each.exec_driver_sql(ask).scalar() for each in (first, second)} == {optimised}
     with engine.connect() as later:
         assert later.exec_driver_sql(ask).scalar() == told
     engine.dispose()
