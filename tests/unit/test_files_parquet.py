@@ -11,7 +11,7 @@ import pytest
 
 from trueup.errors import BadInput, SchemaError
 from trueup.model.kinds import INSTANT
-from trueup.sides.files import File
+from trueup.sides.files import File, parquet
 from trueup.testing.sides.asking import key_of, projection_of, scanned
 
 US = 1_000_000
@@ -118,6 +118,35 @@ def test_columns_are_renamed_and_names_with_dots_are_names(tmp_path):
     side = File(path, key="id", rename={"a.b": "flat"})
     found = scanned(side, projection_of(side, ["id"], ["a", "flat"]))
     assert found == [{"id": "1", "a": '{"b":"y"}', "flat": "x"}]
+
+
+def test_only_row_groups_that_may_hold_a_key_are_read(tmp_path, monkeypatch):
+    """Given groups of ten by key, one of them without statistics of its key, I expect a read of two, and true rows."""
+    path, read = tmp_path / "records.parquet", []
+    with pq.ParquetWriter(path, pa.schema([("id", pa.int32()), ("s.id", pa.int32()), ("v", pa.string())])) as file:
+        for start in range(-20, 40, 10):
+            ids = [None] * 10 if start == 0 else list(range(start, start + 10))
+            file.write_table(
+                pa.table({"id": pa.array(ids, pa.int32()), "s.id": pa.array(ids, pa.int32()), "v": map(str, ids)})
+            )
+    batches = parquet._batches
+
+    def watched(path, file, names, groups):
+        for place, batch in batches(path, file, names, groups):
+            read.append((place, batch.num_rows))
+            yield place, batch
+
+    monkeypatch.setattr(parquet, "_batches", watched)
+    for key in ("id", "s.id"):
+        side = File(path, key=key)
+        found = side.read(projection_of(side, [key], ["v"]), ['["-11"]', '["25"]', '["77"]'])
+        assert {each: record.values["v"] for each, record in found.items()} == {'["-11"]': "-11", '["25"]': "25"}
+        assert read == [(0, 10), (20, 10), (40, 10)]
+        read.clear()
+        # What is no number may be anywhere, as far as statistics tell.
+        assert side.read(projection_of(side, [key], ["v"]), ['["-11"]', "[null]"])["[null]"].copies == 10
+        assert sum(rows for _, rows in read) == 60
+        read.clear()
 
 
 def test_a_condition_and_a_key_find_records_in_large_files(tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -84,26 +86,37 @@ class Parquet:
         return schemas
 
     def chunks(self, path: Path, names: Sequence[str], groups: list[int] | None = None) -> Iterator[Chunk]:
-        """The records of one file. groups: only those of these row groups; they are then counted from the first one."""
-        place = 0
+        """The records of one file. groups: only those of these row groups."""
         with _opened(path) as file:
             own = self._own(path, file)
-            for batch in _batches(path, file, [own[name] for name in names], groups):
+            for place, batch in _batches(path, file, [own[name] for name in names], groups):
                 columns = {name: ArrowValues(batch.column(own[name]), self.zone) for name in names}
                 yield Chunk(self, path, numbered(place, batch.num_rows), columns)
-                place += batch.num_rows
+
+    def holding(self, path: Path, name: str, numbers: Sequence[int]) -> list[int] | None:
+        """Row groups of a file that may hold one of these ascending numbers in a column; None where nothing tells."""
+        with _opened(path) as file:
+            own, told = self._own(path, file)[name], file.metadata
+            leaves = [at for at in range(told.num_columns) if told.schema.column(at).path == own]
+            if len(leaves) != 1 or not pa.types.is_signed_integer(file.schema_arrow.field(own).type):
+                return None
+            return [
+                at for at in range(file.num_row_groups)
+                if _may_hold(told.row_group(at).column(leaves[0]).statistics, numbers)
+            ]  # fmt: skip
 
     def some(self, names: Sequence[str], most: int) -> Iterator[Chunk]:
         """About so many records: evenly spread runs of a few, in row groups all over the files."""
-        groups: list[tuple[Path, int, int]] = []
+        groups: list[tuple[Path, int, int, int]] = []
         for path in self.files:
             with _opened(path) as file:
-                groups += [(path, at, file.metadata.row_group(at).num_rows) for at in range(file.num_row_groups)]
+                starts = _starts(file)
+                groups += [(path, at, start, end - start) for at, (start, end) in enumerate(pairwise(starts))]
         chosen = groups[:: max(1, -(-len(groups) // _GROUPS_MAX))]
-        step = max(1, sum(rows for _, _, rows in chosen) // most)
-        for path, at, _ in chosen:
+        step = max(1, sum(rows for *_, rows in chosen) // most)
+        for path, at, start, _ in chosen:
             for chunk in self.chunks(path, names, [at]):
-                runs = pc.divide(chunk.places, _RUN)
+                runs = pc.divide(pc.subtract(chunk.places, start), _RUN)
                 yield chunk.filter(pc.equal(runs, pc.multiply(pc.divide(runs, step), step)))
 
     def line(self, path: Path, place: int) -> str:
@@ -111,16 +124,36 @@ class Parquet:
         return f"row {place + 1:,}"
 
 
+def _starts(file: pq.ParquetFile) -> list[int]:
+    """How many records are before each row group, and in all."""
+    rows = (file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))
+    return list(accumulate(rows, initial=0))
+
+
+def _may_hold(statistics: Any, numbers: Sequence[int]) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    at = bisect_left(numbers, statistics.min)
+    return at < len(numbers) and bool(numbers[at] <= statistics.max)
+
+
 def _batches(
     path: Path, file: pq.ParquetFile, names: Sequence[str], groups: list[int] | None
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of records, each with the place of its first one."""
     if not names:
         for start in range(0, file.metadata.num_rows, CHUNK_ROWS):
             rows = min(CHUNK_ROWS, file.metadata.num_rows - start)
-            yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
+            yield start, pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
         return
+    starts = _starts(file)
+    parts = [(0, None)] if groups is None else [(starts[at], [at]) for at in groups]
     try:
-        yield from file.iter_batches(batch_size=CHUNK_ROWS, row_groups=groups, columns=list(names))
+        for first, some in parts:
+            place = first
+            for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=some, columns=list(names)):
+                yield place, batch
+                place += batch.num_rows
     except (pa.ArrowException, OSError) as failure:
         raise BadInput(f"{path.name} is damaged: its data can't be read.", hint="Fetch the file again.") from failure
 

@@ -19,7 +19,7 @@ from trueup.model import kinds
 from trueup.model.digest import HashSum
 from trueup.model.inputs import Inputs
 from trueup.model.kinds import Column, Kind, kind_named
-from trueup.model.record import Field, Found, Projection
+from trueup.model.record import Field, Found, Projection, key_parts
 from trueup.model.window import Span
 from trueup.ports import EVERYTHING, Capabilities, Description, Match, Scope, Side
 from trueup.sides import scanning
@@ -43,6 +43,7 @@ _SUFFIXES: dict[str, FormatName] = {
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 _PACKED = re.compile(r"\.(?:gz|zst|zstd|zip)\Z", re.IGNORECASE)
+_WHOLE = re.compile(r"-?[0-9]{1,19}").fullmatch
 _VERSION_SAMPLE = 1_000
 _MOMENTS = (kinds.TIMESTAMP, kinds.INSTANT)
 
@@ -126,7 +127,7 @@ class File:
         return batches if scope.since is None else scanning.since(batches, projection, scope.since)
 
     def read(self, projection: Projection, keys: Sequence[str]) -> dict[str, Found]:
-        """The records with these key texts, found by reading everything once."""
+        """The records with these key texts, found by reading once what may hold them."""
         columns = self.describe().columns
         scanning.check_columns(projection, columns, self.label)
         batches = self._batches(projection, columns, None, frozenset(keys))
@@ -258,7 +259,8 @@ class File:
         try:
             for path in self._files:
                 with unchanged(path):
-                    for chunk in self._chunks(path, projection, conditions, () if window is None else [window.column]):
+                    more = () if window is None else [window.column]
+                    for chunk in self._chunks(path, projection, conditions, more, keys):
                         few = self._having(chunk, projection.key[0], keys)
                         if window is not None and moment is not None:
                             low, high = window.bounds(moment.kind)
@@ -271,16 +273,15 @@ class File:
                 condition.close()
 
     def _chunks(
-        self, path: Path, projection: Projection, conditions: Sequence[Condition], more: Sequence[str]
+        self, path: Path, projection: Projection, conditions: Sequence[Condition], more: Sequence[str], keys: Set[str]
     ) -> Iterator[Chunk]:
-        form = self._opened()
         totals = [name for name, kind in self._declared.items() if kind.name in ("integer", "decimal")]
         totals = totals if self._footer else []
         spoken_of = [name for condition in conditions for name in condition.names]
         asked = [*(each.source for each in projection.columns), *more]
         names = dict.fromkeys([*asked, *self._footer, *totals, *spoken_of])
         footer = Footer(self._footer, totals) if self._footer else None
-        for chunk in form.chunks(path, list(names)):
+        for chunk in self._read(path, list(names), projection.key[0], keys):
             records = chunk if footer is None else footer.strip(chunk)
             for condition in conditions:
                 records = records.filter(condition.mask(records))
@@ -288,6 +289,15 @@ class File:
                 yield records
         if footer is not None:
             footer.check(path.name)
+
+    def _read(self, path: Path, names: Sequence[str], first: Field, keys: Set[str]) -> Iterator[Chunk]:
+        """All records of a file, or those of row groups that may have one of these keys."""
+        form = self._opened()
+        told = first.kind == kinds.INTEGER and first.source not in self._declared and not self._footer
+        parts = {key_parts(key)[0] for key in keys}
+        if not (isinstance(form, Parquet) and told and parts and all(part and _WHOLE(part) for part in parts)):
+            return form.chunks(path, names)
+        return form.chunks(path, names, form.holding(path, first.source, sorted(int(part or 0) for part in parts)))
 
     def _having(self, chunk: Chunk, first: Field, keys: Set[str]) -> Chunk:
         """Only what may have one of these keys, so that no other record is converted."""
