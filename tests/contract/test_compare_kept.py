@@ -223,6 +223,21 @@ def test_closing_ends_the_reading_and_leaves_no_file() -> None:
     assert not folder.exists()
 
 
+def test_what_can_not_be_kept_is_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a spool that takes no more, I expect the scan to be at its end before anybody is told."""
+
+    def full(self: Kept, batches: Any, insert: Any) -> None:
+        raise BadInput("no room is left.")
+
+    monkeypatch.setattr(Kept, "_keep", full)
+    side = Slow(Memory([{"id": "1", "name": "a"}], key="id", columns={"id": INTEGER, "name": TEXT}))
+    snapshot = kept(side)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="no room"):
+        list(snapshot.hashes(CANONICAL))
+    assert side.ended.is_set()
+    snapshot.close()
+
+
 @pytest.mark.parametrize("twice", [False, True])
 def test_keys_are_counted_in_little_memory(tmp_path: Path, twice: bool) -> None:
     """Given many more keys than fit into the memory allowed, I expect to be told whether one repeats."""

@@ -263,12 +263,13 @@ def test_a_scan_is_stopped_by_another_thread(request: pytest.FixtureRequest, eng
         next(stopped)
 
 
-def test_when_one_side_fails_the_other_is_ended(on_postgres: Tables) -> None:
+@pytest.mark.parametrize("strategy", ["gate", "segments", "keyhash", "rows"])
+def test_when_one_side_fails_the_other_is_ended(on_postgres: Tables, strategy: str) -> None:
     """Given a side that fails while the other has a long time to go, I expect the failure at once."""
     table = filled(on_postgres)
     slow = on_postgres.side(table, where="pg_sleep(0.05) IS NOT NULL")
     broken = on_postgres.side(table, where="1 / (id - 1000) < 2")
     started = time.monotonic()
     with pytest.raises(SideError, match="SQLSTATE 22012"):
-        compare(slow, broken, planned(slow, broken), strategy="rows")
+        compare(slow, broken, planned(slow, broken), strategy=strategy)
     assert time.monotonic() - started < 20

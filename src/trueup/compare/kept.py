@@ -7,8 +7,9 @@ sends a key and a hash for each record, or only sums, instead of all its records
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -29,6 +30,8 @@ pc: Any = pyarrow.compute
 _KEYS_A_MB: Final = 8_000
 # So many times the memory for keeping is allowed to what does not get by with it.
 _MORE: Final = 4
+# How often what still reads is told to end.
+_ENDING_S: Final = 0.2
 T = TypeVar("T")
 
 
@@ -180,8 +183,11 @@ class Kept:
         """Ends the reading and removes what was kept."""
         self._stopped.set()
         with self._closed:
-            if isinstance(self._scan, StoppableScan) and not self._reading.done():
-                self._scan.stop()
+            while not self._reading.done():
+                # Repeated: a statement that is about to be sent can't be ended yet.
+                if isinstance(self._scan, StoppableScan):
+                    self._scan.stop()
+                wait([self._reading], _ENDING_S)
             self._pool.shutdown()
             self._workspace.close()
 
@@ -216,13 +222,14 @@ class Kept:
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _fill(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def _fill(self, batches: Generator[pa.RecordBatch]) -> None:
         empty = self._hashed(self._shape.empty(), 0)
         parts = [f"coalesce(strlen({name}) || ':' || {name}, '~')" for name in empty.schema.names if name[0] == "t"]
         hashed = f"CAST('0x' || left(md5(concat({', '.join(parts)})), {CANONICAL_DIGITS}) AS BIGINT)"
         select = f"SELECT {self._keys}, {hashed} AS h, n FROM chunk"
         self._workspace.insert(f"CREATE TABLE kept AS {select} LIMIT 0", empty)
         with (
+            closing(batches),
             self._workspace.inserts(f"INSERT INTO kept {select}") as insert,
             ThreadPoolExecutor(1, thread_name_prefix="trueup-keeping") as keeping,
         ):

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute
@@ -24,6 +24,7 @@ from trueup.model.digest import of_texts
 from trueup.ports import Blocks, Snapshot
 
 pc: Any = pyarrow.compute
+T = TypeVar("T")
 # A range is expected to hold this many records, and is cut in two where it holds more than the bound.
 ROWS_WANTED: Final = 32_768
 ROWS_MAX: Final = 65_536
@@ -66,9 +67,10 @@ class Hashed:
         return self.left.unique and self.right.unique
 
     def close(self) -> None:
-        """Ends what still runs on both sides."""
-        self.left.close()
-        self.right.close()
+        """Ends what still runs on both sides, at once: one may have to wait for its end."""
+        with ThreadPoolExecutor(2, thread_name_prefix="trueup-close") as pool:
+            for closing in [pool.submit(side.close) for side in (self.left, self.right)]:
+                closing.result()
 
 
 def ranges(span: Range, rows: int, *, blocks: bool = False) -> Iterator[Range]:
@@ -79,6 +81,13 @@ def ranges(span: Range, rows: int, *, blocks: bool = False) -> Iterator[Range]:
     while first <= last:
         yield first, min(first + width - 1, last)
         first += width
+
+
+def told(answers: Sequence[Future[T]]) -> list[T]:
+    """Answers that are waited for; an error is raised as soon as there is one."""
+    for answer in as_completed(answers):
+        answer.result()
+    return [answer.result() for answer in answers]
 
 
 def piece(within: Range, bits: int, numbers: Sequence[int]) -> Piece:
@@ -158,7 +167,7 @@ class _Matching:
 
     def _follow(self, question: _Question) -> list[_Question]:
         """Takes the answers; what is to be asked next."""
-        left, right = (answer.result() for answer in question.answers)
+        left, right = told(question.answers)
         if left is None or right is None:
             halves = _halves(question.range_, question.among)
             return [_Question(range_, blocks=False, among=some, counted=question.counted) for range_, some in halves]

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, TypeVar
 
 from trueup.compare import keyhash
-from trueup.compare.keyhash import Hashed, Piece, Range, piece
+from trueup.compare.keyhash import Hashed, Piece, Range, piece, told
 from trueup.compare.suspects import Told
 from trueup.ports import Segments, Snapshot
 
@@ -29,11 +29,11 @@ def at_once(sides: Hashed, ask: Callable[[Snapshot], T]) -> tuple[T, T]:
     """Asks both sides at the same time: the closer, the less has changed between the answers."""
     with ThreadPoolExecutor(2, thread_name_prefix="trueup-sums") as pool:
         try:
-            left, right = (pool.submit(ask, side) for side in (sides.left, sides.right))
-            return left.result(), right.result()
+            left, right = told([pool.submit(ask, side) for side in (sides.left, sides.right)])
         except BaseException:
             sides.close()
             raise
+        return left, right
 
 
 def gate(sides: Hashed) -> tuple[Told | None, str]:

@@ -48,7 +48,7 @@ class Traffic:
 
     def records(
         self, batches: Iterator[pa.RecordBatch], look: str = "scan", *, again: bool = False
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """The same batches of records, counted. look: as of `add`. again: these have been accounted for."""
         try:
             for batch in batches:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import sqlalchemy as sa
 
 from trueup.environment import expand
-from trueup.errors import ConfigError, SideError, Unreachable
+from trueup.errors import ConfigError, SideError
 from trueup.model.digest import CANONICAL, HashSum
 from trueup.model.inputs import Inputs
 from trueup.model.kinds import Kind, kind_named
@@ -31,7 +31,7 @@ from trueup.sides.sql.dialects import Dialect
 from trueup.sides.sql.inspect import Declared, Inspected, inspect
 from trueup.sides.sql.limits import CONNECTIONS, Limits
 from trueup.sides.sql.scan import Ahead, Running, Scan
-from trueup.sides.sql.trouble import Busy, in_our_words
+from trueup.sides.sql.trouble import in_our_words, unrepeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -328,11 +328,9 @@ class Sql:
 
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
-        try:
-            with in_our_words(self._dialect, self.label, self.place), self._connected().connect() as connection:
-                yield connection
-        except Busy as busy:
-            raise Unreachable(str(busy), hint="Try again when the other session is done.") from None
+        words = in_our_words(self._dialect, self.label, self.place)
+        with unrepeated(), words, self._connected().connect() as connection:
+            yield connection
 
     def _inspect(self) -> Inspected:
         with self._lock:

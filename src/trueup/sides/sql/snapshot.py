@@ -34,7 +34,7 @@ from trueup.sides.sql.hashing.abridged import abridged, abridges, joined, parted
 from trueup.sides.sql.instant import Instant
 from trueup.sides.sql.limits import UNLIMITED, Limits
 from trueup.sides.sql.read import Selection
-from trueup.sides.sql.trouble import in_our_words
+from trueup.sides.sql.trouble import in_our_words, unrepeated
 
 pc: Any = pyarrow.compute
 # Of a table whose pages can't be asked for, pieces are ranges of about so many keys.
@@ -386,7 +386,7 @@ class SqlSnapshot:
     @contextmanager
     def _in_our_words(self, *, scanning: bool = False) -> Iterator[None]:
         label = self._of.inspected.description.label
-        with in_our_words(self._of.dialect, label, self._place, scanning=scanning):
+        with unrepeated(), in_our_words(self._of.dialect, label, self._place, scanning=scanning):
             yield
 
 

@@ -43,6 +43,15 @@ def in_our_words(dialect: Dialect, label: str, place: str, *, scanning: bool = F
         raise _said(dialect, error, label, place, scanning) from None
 
 
+@contextmanager
+def unrepeated() -> Iterator[None]:
+    """Where nobody repeats the transaction: Busy is raised as Unreachable."""
+    try:
+        yield
+    except Busy as busy:
+        raise Unreachable(str(busy), hint=_KINDS["retry"][1]) from None
+
+
 def _of_a_driver(error: Exception) -> bool:
     return isinstance(error, sqlite3.Error) or type(error).__module__.split(".")[0] in ("psycopg", "pymysql", "_duckdb")
 

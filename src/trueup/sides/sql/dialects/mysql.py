@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from trueup.sides.sql.hashing import Hasher
     from trueup.sides.sql.scripting import Scribe
 
-# Strict, or a value that does not fit would be cut in silence. Each statement sees what is committed, so that a
-# locked row is the newest and an absent one leaves no gap lock. PAD_CHAR_TO_FULL_LENGTH would pad char(n).
+# Modes in which char(n) is padded, a backslash in a text is itself, or an empty text and null are confused.
+_MODES = "PAD_CHAR_TO_FULL_LENGTH|NO_BACKSLASH_ESCAPES|EMPTY_STRING_IS_NULL|ORACLE"
+# A snapshot is idle while the other side is read, and may be so for longer than a server allows.
+_IDLE = "wait_timeout = 86400 /*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0 */"
+# Strict, or a value that does not fit would be cut; a locked row is the newest, and an absent one leaves no gap lock.
 _SESSION = (
     "SET SESSION time_zone = '+00:00'",
-    "SET SESSION sql_mode = CONCAT_WS(',', REPLACE(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'STRICT_ALL_TABLES')",
+    f"SET SESSION sql_mode = CONCAT_WS(',', REGEXP_REPLACE(@@sql_mode, '{_MODES}', ''), 'STRICT_ALL_TABLES')",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    f"SET SESSION {_IDLE}",
 )
 _LINE_BYTES_MAX = 256 << 10
 # Dates without a month or a day, which are no values and may be keys.
@@ -141,8 +145,7 @@ class MySQL(Dialect):
     def table(self, connection: sa.Connection, schema: str | None, name: str) -> Table | None:
         """From information_schema."""
         where = (schema, name)
-        found = connection.exec_driver_sql(_TABLE, where).first()
-        if found is None:
+        if (found := connection.exec_driver_sql(_TABLE, where).first()) is None:
             return None
         is_json = self._json_columns(connection, where)
         columns = tuple(_stored(row, is_json) for row in connection.exec_driver_sql(_COLUMNS, where))
@@ -155,8 +158,8 @@ class MySQL(Dialect):
             if all(row[2] is not None and row[3] is None for row in rows)
         }
         key = indexes["PRIMARY"].columns if "PRIMARY" in indexes else ()
-        estimate = None if found[1] is None else int(found[1])
-        return Table(schema, found[0], columns, key, tuple(indexes.values()), estimate)
+        rows = None if found[1] is None else int(found[1])
+        return Table(schema, found[0], columns, key, tuple(indexes.values()), rows)
 
     @staticmethod
     def _json_columns(connection: sa.Connection, where: tuple[str | None, str]) -> frozenset[str]:

@@ -47,8 +47,6 @@ _PAGE_ROWS_MIN: Final = 8_000
 _PAGE_BYTES: Final = 8 << 20
 # Texts of these are the same on their way here and back.
 _CHARSETS: Final = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii")
-# What is cut by GROUP_CONCAT, and what is longer than a packet.
-_CUT: Final = (1260, 1301)
 # Rows of one statement may not be longer than a packet; so long are those that are hashed without asking for it.
 _ROW_BYTES_MAX: Final = 256 << 10
 _PACKED_BYTES_MAX: Final = 1 << 30
@@ -177,21 +175,23 @@ class MySQL(Hasher):
         """Lines of CSV, as scans have them, joined to one text."""
         inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
         fields = ", ',', ".join(_csv(f"c{at}", column) for at, column in enumerate(columns))
-        sql = f"SELECT GROUP_CONCAT({fields}, '\\n' SEPARATOR '') FROM (SELECT {inner} {rest}{order}) AS q"
+        sql = f"SELECT COUNT(*), GROUP_CONCAT({fields}, '\\n' SEPARATOR '') FROM (SELECT {inner} {rest}{order}) AS q"
         driver: Any = connection.connection.driver_connection
         with driver.cursor() as cursor:
             cursor.execute(sql, tuple(values))
-            (line,) = cursor.fetchone()
-            cursor.execute("SHOW WARNINGS")
-            if any(code in _CUT for _, code, _ in cursor.fetchall()):
-                raise IncompleteScan("rows are longer than max_allowed_packet.", hint="Raise it on the server.")
+            rows, lines = cursor.fetchone()
         readings = [
             Reading("", "integer", INTEGER) if column.shape == "integer" else Reading("", "text", TEXT)
             for column in columns
         ]
-        if line is None:
+        if not int(rows):
             return [pa.array([], pa.int64() if column.shape == "integer" else pa.string()) for column in columns]
-        return arrays_from_lines(line if isinstance(line, bytes) else line.encode(), readings)
+        packed = lines.encode() if isinstance(lines, str) else lines or b""
+        arrays = arrays_from_lines(packed, readings) if packed.endswith(b"\n") else []
+        # What is longer than a packet the server cuts, and no more than warns.
+        if not arrays or len(arrays[0]) < int(rows):
+            raise IncompleteScan("rows are longer than max_allowed_packet.", hint="Raise it on the server.")
+        return arrays
 
     def pages(
         self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False

@@ -175,10 +175,10 @@ class PostgreSQL(Hasher):
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
-        if all(column.shape != "text" and not column.nullable for column in columns):
+        if not order and all(column.shape != "text" and not column.nullable for column in columns):
             # Each is named once, and computed where it is packed.
             parts = packed.parts(columns, [f"({column.sql})" for column in columns], utf8=_utf8(connection))
-            source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
+            source = rest
         else:
             parts = packed.parts(columns, utf8=_utf8(connection))
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
@@ -207,13 +207,17 @@ class PostgreSQL(Hasher):
     def pages(
         self, connection: sa.Connection, of: Selection, ask: Ask, *, places: bool = False
     ) -> Iterator[tuple[str, list[Any]]] | None:
-        """By place in the file, which a plain table of version 14 is scanned by; children lie in files of their own."""
+        """By place in the file, which a plain table of version 14 is scanned by; children lie in files of their own.
+
+        Whoever may read only some of the columns may not read places.
+        """
         if not _recent(connection):
             return None
         alone = " AND NOT c.relhassubclass" if places else ""
         found = connection.exec_driver_sql(
             "SELECT pg_relation_size(c.oid) / current_setting('block_size')::int FROM pg_class c JOIN pg_am a "
             f"ON a.oid = c.relam WHERE c.oid = {_regclass(of)} AND c.relkind IN ('r', 'm') AND a.amname = 'heap'{alone}"
+            " AND has_table_privilege(c.oid, 'SELECT')"
         ).scalar()
         return None if found is None else _pages(int(found))
 
