@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sql_tables import Tables
 from trueup.compare import hashed, rows, stage, suspects
 from trueup.compare.choose import compare
 from trueup.compare.plan import plan
+from trueup.compare.suspects import Suspects, Told, memory_for
+from trueup.compare.workspace import Workspace
+from trueup.model.kinds import TEXT
+from trueup.sides.memory import Memory
 
 ROWS = 4_000
+MANY = 600_000
+
+
+class Empty:
+    """A snapshot that has none of the records that it is asked for, and counts the keys. both: are asked at once."""
+
+    def __init__(self, both: threading.Barrier) -> None:
+        self.asked, self._both = 0, both
+
+    def seeks(self, keys: int, records: int) -> bool:
+        return True
+
+    def records(self, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        self.asked += keys.num_rows
+        self._both.wait(60)
+        return iter(())
+
+    def unusual(self) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @pytest.mark.postgres
@@ -47,3 +77,25 @@ def test_hashes_matched_in_parts_are_all_matched(
         assert [(each.key, each.kind, each.fields) for each in found.differences()] == expected
         assert found.counts == counts
     assert len(expected) == ROWS // 10 + 3
+
+
+def test_many_keys_are_looked_up_in_the_memory_for_hashes() -> None:
+    """Given texts of which the memory for hashes does not hold two orders, I expect both sides to be asked for all."""
+    side = Memory([], key="id", columns={"id": TEXT, "v": TEXT})
+    workspace = Workspace(memory_for(0, 512))
+    found = Suspects(workspace, plan(side.describe(), side.describe(), key=["id"]))
+    workspace.run(f"INSERT INTO suspects SELECT md5(i::text) || '-abcd', 1 FROM range({MANY}) AS t(i)")
+    left: Any
+    right: Any
+    both = threading.Barrier(2)
+    left, right = Empty(both), Empty(both)
+    _, _, findings = found.settle(left, right, Told())
+    assert (left.asked, right.asked) == (MANY, MANY)
+    findings.close()
+
+
+def test_memory_grows_with_what_is_in_doubt_up_to_what_is_allowed() -> None:
+    granted = [memory_for(records, 512) for records in (0, 200_000, 250_000, 1_000_000, 10**9)]
+    assert granted == sorted(granted)
+    assert (granted[0], granted[1], granted[-1]) == (32, 32, 512)
+    assert memory_for(10**9, 20) == 20

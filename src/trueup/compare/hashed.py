@@ -19,7 +19,7 @@ from trueup.compare.plan import Plan
 from trueup.compare.result import Comparison
 from trueup.compare.sampled import Sample, pace, sampled
 from trueup.compare.segments import at_once, differing, gate, rows_in_one
-from trueup.compare.suspects import SUSPECTS_MAX, Suspects, Told
+from trueup.compare.suspects import Suspects, Told, memory_for
 from trueup.compare.watched import Traffic, Watched
 from trueup.compare.workspace import Workspace
 from trueup.model.digest import CANONICAL
@@ -35,8 +35,6 @@ _UNKNOWN_ROWS: Final = 1_000_000
 # and the share of segments counts.
 _SHARE_MAX: Final = 0.6
 _SHARE_MAX_TEXTS: Final = 0.2
-# Keys and hashes are small, and what does not fit goes to disk.
-_HASHES_MB: Final = 32
 _KEPT_MB: Final = 16
 _GAPS_SHOWN: Final = 3
 _UNDECODED: Final = "the sketch does not decode"
@@ -242,7 +240,7 @@ class _Case:
         hashes = placed_hashes(self.sides)
         if hashes is None:
             return None
-        workspace = Workspace(min(self.memory_mb, _HASHES_MB))
+        workspace = Workspace(memory_for(0, self.memory_mb))
         found = None
         try:
             found = compare_placed(self.sides, hashes, workspace, self.plan, rows=self.rows, memory_mb=self.memory_mb)
@@ -308,12 +306,11 @@ class _Case:
         return Comparison(told.counts, self.plan.notes, strategy, reason)
 
     def _settled(self, strategy: str, reason: str, tell: Tell) -> Comparison:
-        workspace = Workspace(min(self.memory_mb, _HASHES_MB))
+        workspace = Workspace(memory_for(0, self.memory_mb))
         try:
             suspects = Suspects(workspace, self.plan)
             told = tell(suspects)
-            if suspects.records() > SUSPECTS_MAX:
-                workspace.allow(self.memory_mb)
+            workspace.allow(memory_for(suspects.records(), self.memory_mb))
             counts, differing, findings = suspects.settle(self.sides.left, self.sides.right, told)
         except BaseException:
             workspace.close()

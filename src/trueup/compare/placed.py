@@ -24,7 +24,7 @@ from trueup.compare.plan import Plan
 from trueup.compare.result import Counts
 from trueup.compare.rows import Batches, Fill, Going, judge_records, read_both
 from trueup.compare.segments import at_once
-from trueup.compare.suspects import SUSPECTS_MAX, Told
+from trueup.compare.suspects import Told, memory_for
 from trueup.compare.workspace import BATCH_ROWS, CHUNK_ROWS, Parts, Workspace
 from trueup.ports import Snapshot
 
@@ -58,8 +58,7 @@ def compare_placed(
     same = left.rows - alone[0]
     if same != right.rows - alone[1]:
         return None
-    if sum(alone) > SUSPECTS_MAX:
-        workspace.allow(memory_mb)
+    workspace.allow(memory_for(sum(alone), memory_mb))
     read = _records(workspace, "left", sides.left), _records(workspace, "right", sides.right)
     counts, differing, findings = judge_records(workspace, *read, plan, sides.close)
     return Told(left.rows, right.rows, same).judged(counts), differing, findings

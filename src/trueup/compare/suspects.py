@@ -25,10 +25,17 @@ _SALT: Final = 0x1E3779B97F4A7C15
 # A record without a hash is a suspect, whatever the other side has.
 _NO_HASH: Final = {"left": "coalesce(h, 1)", "right": f"coalesce(xor(h, {_SALT}), 2)"}
 _KEYS_AT_ONCE: Final = 8_192
-# Where more records than these are suspects, they are sorted and joined with all the memory that is allowed.
-SUSPECTS_MAX: Final = 1_000_000
+# Keys and hashes are small, and what does not fit goes to disk. To sort and to join records in doubt takes as much
+# again for each so many of them.
+_HASHES_MB: Final = 32
+_SUSPECTS_A_PART: Final = 250_000
 # Keys and hashes of both sides that are matched at once.
 _BYTES_AT_ONCE: Final = 64 << 20
+
+
+def memory_for(records: int, memory_mb: int) -> int:
+    """How much of the memory in MB is allowed where so many records of both sides are in doubt."""
+    return min(memory_mb, _HASHES_MB * (1 + records // _SUSPECTS_A_PART))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,9 @@ class Suspects:
         self._put()
         keys = self.workspace.number("SELECT count(*) FROM suspects")
         seeking = left.seeks(keys, told.left) and right.seeks(keys, told.right)
+        if seeking:
+            # Sorted once: each side would hold an order of its own in memory for as long as it reads.
+            self.workspace.run(f"CREATE TABLE ordered AS SELECT {self._listed} FROM suspects ORDER BY ALL")
         a, b = (
             self._read(side, asked) if seeking else side.everything()
             for side, asked in ((left, self._plan.left), (right, self._plan.right))
@@ -147,7 +157,7 @@ class Suspects:
         )
 
     def _read(self, side: Snapshot, asked: Projection) -> Iterator[pa.RecordBatch]:
-        for batch in self.workspace.batches(f"SELECT {self._listed} FROM suspects ORDER BY ALL", _KEYS_AT_ONCE):
+        for batch in self.workspace.batches(f"SELECT {self._listed} FROM ordered", _KEYS_AT_ONCE):
             keys = pa.table(self._keys(batch), self.names)
             for records in side.records(keys):
                 yield records.filter(_among(records, keys, asked))
