@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -27,12 +28,12 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def guest(on_postgres: Tables) -> Iterator[str]:
-    """The URL of a role that may read nothing yet."""
-    on_postgres.execute("DROP ROLE IF EXISTS reader")
-    on_postgres.execute("CREATE ROLE reader LOGIN PASSWORD 'reader'")
-    yield sa.make_url(on_postgres.url).set(username="reader", password="reader").render_as_string(hide_password=False)
-    on_postgres.execute("DROP OWNED BY reader")
-    on_postgres.execute("DROP ROLE reader")
+    """The name, and the password, of a role that may read nothing yet. Roles are of all databases of a server."""
+    name = f"guest_{uuid.uuid4().hex[:8]}"
+    on_postgres.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{name}'")
+    yield name
+    on_postgres.execute(f"DROP OWNED BY {name}")
+    on_postgres.execute(f"DROP ROLE {name}")
 
 
 def found(left: Sql, right: Sql, strategy: str | None, *columns: str) -> dict[str, str]:
@@ -52,9 +53,10 @@ def test_a_role_may_read_only_the_columns_that_are_compared(
     for name in names:
         table = on_postgres.quoted(name)
         on_postgres.execute(f"INSERT INTO {table} SELECT i, random() * 9, 'v' || i FROM generate_series(1, 40) AS i")
-        on_postgres.execute(f"GRANT SELECT (id, v) ON {table} TO reader")
+        on_postgres.execute(f"GRANT SELECT (id, v) ON {table} TO {guest}")
     on_postgres.execute(f"UPDATE {on_postgres.quoted(names[1])} SET v = 'x' WHERE id IN ('7', '23')")
-    with closing(Sql(guest, names[0])) as left, closing(Sql(guest, names[1])) as right:
+    url = sa.make_url(on_postgres.url).set(username=guest, password=guest).render_as_string(hide_password=False)
+    with closing(Sql(url, names[0])) as left, closing(Sql(url, names[1])) as right:
         assert found(left, right, strategy, "v") == {'["7"]': "differ", '["23"]': "differ"}
 
 
