@@ -72,6 +72,10 @@ class PostgreSQL(Hasher):
     shares_instant: ClassVar[bool] = True
     wide: ClassVar[str] = "{}::int8"
 
+    def __init__(self) -> None:
+        # Whether it may read all columns of the table, asked for or not.
+        self._whole = False
+
     def begin(self, connection: sa.Connection) -> str:
         """Exports what it sees. A standby can't; there each comparison has one connection."""
         self.sketches = _recent(connection)
@@ -92,7 +96,7 @@ class PostgreSQL(Hasher):
 
     def functions(self, connection: sa.Connection, of: Selection) -> list[Function]:
         """Its own if the server is new enough, then those that other engines have too."""
-        probe, sure = _probed(connection, of) if _recent(connection) else (None, False)
+        probe, sure, self._whole = _probed(connection, of) if _recent(connection) else (None, False, False)
         found = [_native(of, probe, sure=sure)] if probe is not None and len(hashed_columns(of)) <= COLUMNS_MAX else []
         if plain := self._plain(connection, of, sure=sure):
             found.append(plain)
@@ -175,10 +179,11 @@ class PostgreSQL(Hasher):
         self, connection: sa.Connection, columns: Sequence[Packed], rest: str, values: Sequence[Any], order: str = ""
     ) -> list[pa.Array[Any]]:
         """Each column as one string of bytes: its values, big-endian or end to end, beside lengths or marks of null."""
-        if not order and all(column.shape != "text" and not column.nullable for column in columns):
+        one_use = all(column.shape != "text" and not column.nullable for column in columns)
+        if one_use and (self._whole or not order):
             # Each is named once, and computed where it is packed.
             parts = packed.parts(columns, [f"({column.sql})" for column in columns], utf8=_utf8(connection))
-            source = rest
+            source = f"FROM (SELECT * {rest}{order}) AS q" if order else rest
         else:
             parts = packed.parts(columns, utf8=_utf8(connection))
             inner = ", ".join(f"{column.sql} AS c{at}" for at, column in enumerate(columns))
@@ -285,12 +290,13 @@ def _regclass(of: Selection) -> str:
     return f"'{table}'::regclass"
 
 
-def _probed(connection: sa.Connection, of: Selection) -> tuple[int, bool]:
-    """How the server hashes samples, and whether no column holds a null that is declared to have none."""
+def _probed(connection: sa.Connection, of: Selection) -> tuple[int, bool, bool]:
+    """How the server hashes samples, whether no column has a null that must not, and whether all may be read."""
     # Foreign tables, partitions and children may hold nulls that their parent declares to be none.
     alone = f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {_regclass(of)}"
-    probe, plain = connection.exec_driver_sql(f"SELECT {sample()}, ({alone})").one()
-    return probe, plain and _told(connection).server_version < _UNPROVEN_SINCE
+    whole = f"has_table_privilege({_regclass(of)}, 'SELECT')"
+    probe, plain, all_ = connection.exec_driver_sql(f"SELECT {sample()}, ({alone}), {whole}").one()
+    return probe, plain and _told(connection).server_version < _UNPROVEN_SINCE, all_
 
 
 def _native(of: Selection, probe: int, *, sure: bool) -> Function:
